@@ -1,0 +1,295 @@
+"""The container that every other part of dwcl works on: several tables of the same samples."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from dwcl.errors import DataError, nearest
+
+Matrix: TypeAlias = "NDArray[Any] | sp.csr_array[Any]"
+"""One view: n samples in rows, d features in columns, dense or sparse by rows."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the data came from: enough to find the same bytes again.
+
+    Attributes
+    ----------
+    source : str or None
+        File, folder or catalogue entry; None for arrays from memory.
+    sha256 : str or None
+        Hash of the file, or of the files of a folder in their order.
+    layout : tuple of str
+        What the reader understood, one line each.
+    scaling : mapping of str to str
+        The scaling by view, once one has been applied.
+    """
+
+    source: str | None = None
+    sha256: str | None = None
+    layout: tuple[str, ...] = ()
+    scaling: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class MultiView:
+    """Several views (tables) of the same samples, in one row order.
+
+    The container is immutable and copies nothing that it need not: a view is the array that was
+    given, with the writeable flag of the caller's array left as it is.
+
+    Parameters
+    ----------
+    views : mapping of str to matrix
+        n × d_v each, real numbers, dense or `scipy.sparse` (kept by rows).
+    sample_ids : array-like of n, optional
+        Names of the samples; their positions when absent.
+    labels : array-like of n, optional
+        Known classes. They are kept apart and serve for scoring only: nothing that fits a model
+        reads them.
+    columns : mapping of str to sequence of str, optional
+        Names of the features of those views that have them.
+    provenance : Provenance, optional
+        Where the data came from.
+    """
+
+    views: Mapping[str, Matrix]
+    sample_ids: NDArray[Any] = field(default=None)  # type: ignore[assignment]
+    labels: NDArray[Any] | None = None
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
+
+    def __post_init__(self) -> None:
+        if not self.views:
+            raise DataError("No view was given; at least one table of samples × features is needed.")
+        views = {str(name): as_matrix(view, str(name)) for name, view in self.views.items()}
+        if len(views) < len(self.views):
+            raise DataError(f"Two views have the same name among: {', '.join(map(str, self.views))}.")
+        _check_same_length(views)
+        n = next(iter(views.values())).shape[0]
+        ids = np.arange(n) if self.sample_ids is None else np.asarray(self.sample_ids)
+        _check_vector(ids, n, "sample ids")
+        if len(set(ids.tolist())) < n:
+            twice = next(i for i in _repeated(ids))
+            raise DataError(
+                f"The sample id {twice!r} occurs more than once; ids must tell samples apart."
+            )
+        labels = None if self.labels is None else np.asarray(self.labels)
+        if labels is not None:
+            _check_vector(labels, n, "labels")
+        columns = {name: tuple(map(str, self.columns[name])) for name in self.columns}
+        for name, names in columns.items():
+            if name not in views or len(names) != views[name].shape[1]:
+                raise DataError(
+                    f"{len(names)} column names came for view '{name}', which has "
+                    f"{views[name].shape[1] if name in views else 'no table'}."
+                )
+        set_ = object.__setattr__  # frozen: the checked forms replace the given ones once, here
+        set_(self, "views", MappingProxyType(views))
+        set_(self, "sample_ids", ids)
+        set_(self, "labels", labels)
+        set_(self, "columns", MappingProxyType(columns))
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples n."""
+        return int(self.arrays[0].shape[0])
+
+    @property
+    def n_views(self) -> int:
+        """Number of views V."""
+        return len(self.views)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the views in their order."""
+        return tuple(self.views)
+
+    @property
+    def arrays(self) -> tuple[Matrix, ...]:
+        """The views in their order."""
+        return tuple(self.views.values())
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of features of each view."""
+        return tuple(int(view.shape[1]) for view in self.arrays)
+
+    @property
+    def n_label_values(self) -> int | None:
+        """Number of different label values, None without labels."""
+        return None if self.labels is None else len(np.unique(self.labels))
+
+    def __getitem__(self, name: str) -> Matrix:
+        if name not in self.views:
+            raise DataError(f"There is no view '{name}'. {nearest(name, self.views)}")
+        return self.views[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.views)
+
+    def __repr__(self) -> str:
+        views = ", ".join(
+            f"{name}: {width}" for name, width in zip(self.names, self.widths, strict=True)
+        )
+        labels = "" if self.labels is None else f", {self.n_label_values} label values"
+        return f"MultiView({self.n_samples} samples; {views}{labels})"
+
+    # -- others of its kind ------------------------------------------------------------------------
+
+    def select(self, names: Sequence[str]) -> MultiView:
+        """Return the named views only, in the order of the names."""
+        views = {name: self[name] for name in names}
+        columns = {name: self.columns[name] for name in names if name in self.columns}
+        return replace(self, views=views, columns=columns)
+
+    def take(self, rows: ArrayLike) -> MultiView:
+        """Return the chosen samples (positions or a mask) of every view."""
+        index = np.arange(self.n_samples)[np.asarray(rows)]
+        return replace(
+            self,
+            views={name: view[index] for name, view in self.views.items()},
+            sample_ids=self.sample_ids[index],
+            labels=None if self.labels is None else self.labels[index],
+        )
+
+    def with_labels(self, labels: ArrayLike | None) -> MultiView:
+        """Return the same views with other labels."""
+        return replace(self, labels=labels)
+
+    def with_provenance(self, provenance: Provenance) -> MultiView:
+        """Return the same views with another origin."""
+        return replace(self, provenance=provenance)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the names, shapes, types and values of the views, whatever their file."""
+        digest = hashlib.sha256()
+        for name, view in self.views.items():
+            digest.update(f"{name}|{view.dtype.str}|{view.shape}|".encode())
+            if sp.issparse(view):
+                canonical = view.sorted_indices() if not view.has_sorted_indices else view
+                for part in (canonical.indptr, canonical.indices):
+                    digest.update(np.ascontiguousarray(part, dtype=np.int64))
+                digest.update(np.ascontiguousarray(canonical.data))
+            else:
+                for start in range(0, view.shape[0], 4096):
+                    digest.update(np.ascontiguousarray(view[start : start + 4096]))
+        return digest.hexdigest()
+
+
+def as_multiview(data: Any, *, labels: ArrayLike | None = None) -> MultiView:
+    """Build a :class:`MultiView` from whatever a user holds.
+
+    Parameters
+    ----------
+    data : MultiView, mapping, sequence or matrix
+        A mapping from names to tables, a sequence of tables (named ``view1``, ``view2``, …), or a
+        single table. A table is a 2-D array, a scipy sparse matrix, a torch tensor or a data
+        frame. Data frames in a mapping are matched by their index or id; see
+        :func:`dwcl.data.frames.from_frames` for the choices and the report.
+    labels : array-like of n, optional
+        Known classes, for scoring only.
+    """
+    from dwcl.data.frames import from_frames, is_frame
+
+    if isinstance(data, MultiView):
+        return data if labels is None else data.with_labels(labels)
+    if is_frame(data):
+        return from_frames({"view1": data}, labels=labels)
+    if isinstance(data, Mapping):
+        if data and all(is_frame(table) for table in data.values()):
+            return from_frames(data, labels=labels)
+        return MultiView(views=data, labels=_as_labels(labels))
+    if is_sequence_of_tables(data):
+        if any(is_frame(table) for table in data):
+            return from_frames({f"view{i}": t for i, t in enumerate(data, 1)}, labels=labels)
+        views = {f"view{i}": table for i, table in enumerate(data, 1)}
+        return MultiView(views=views, labels=_as_labels(labels))
+    return MultiView(views={"view1": data}, labels=_as_labels(labels))
+
+
+def is_sequence_of_tables(data: Any) -> bool:
+    """Tell a list of tables from one table that is written as a list of rows."""
+    if not isinstance(data, list | tuple) or not data:
+        return False
+    return all(len(getattr(item, "shape", ())) >= 2 or _is_nested(item) for item in data)
+
+
+def as_matrix(view: Any, name: str) -> Matrix:
+    """Check one table and return it as a real 2-D array or CSR array, uncopied if it is one."""
+    if sp.issparse(view):
+        matrix: Any = sp.csr_array(view)
+    else:
+        # A tensor on the CPU shares its memory with the array; one with a gradient is cut off.
+        detach = getattr(view, "detach", None)
+        if detach is not None:
+            view = detach().cpu()
+            view = view.float() if str(view.dtype) == "torch.bfloat16" else view
+        matrix = np.asarray(view)
+    if matrix.ndim != 2:
+        raise DataError(
+            f"View '{name}' has shape {matrix.shape}; a table of samples × features (2-D) is "
+            "expected. Flatten images to one row per sample; give several views as a list or dict."
+        )
+    if matrix.dtype.kind == "c":
+        raise DataError(
+            f"Complex data not supported: view '{name}' has type {matrix.dtype}. "
+            "Give real numbers, for example the magnitude and the phase as two views."
+        )
+    if matrix.dtype.kind not in "buif":
+        raise DataError(
+            f"View '{name}' has type {matrix.dtype}; numbers are expected. "
+            "Encode text or categories as numbers first."
+        )
+    if 0 in matrix.shape:
+        raise DataError(
+            f"View '{name}' has {matrix.shape[0]} samples and {matrix.shape[1]} features; "
+            "at least one of each is needed."
+        )
+    return matrix  # type: ignore[no-any-return]
+
+
+def _as_labels(labels: ArrayLike | None) -> NDArray[Any] | None:
+    return None if labels is None else np.asarray(labels)
+
+
+def _is_nested(item: Any) -> bool:
+    """A table given as a list of rows, inside a list of tables."""
+    return isinstance(item, list | tuple) and bool(item) and isinstance(item[0], list | tuple)
+
+
+def _check_same_length(views: Mapping[str, Matrix]) -> None:
+    lengths = {name: view.shape[0] for name, view in views.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"'{name}' {n}" for name, n in lengths.items())
+        raise DataError(
+            f"The views have different numbers of samples: {listed}. Every view must describe the "
+            "same samples in the same order; a table with samples in columns must be transposed."
+        )
+
+
+def _check_vector(values: NDArray[Any], n: int, what: str) -> None:
+    if values.shape != (n,):
+        raise DataError(
+            f"The {what} have shape {values.shape}, but the views have {n} samples; "
+            f"one value per sample is expected, shape ({n},)."
+        )
+
+
+def _repeated(values: NDArray[Any]) -> Iterator[Any]:
+    seen: set[Any] = set()
+    for value in values.tolist():
+        if value in seen:
+            yield value
+        seen.add(value)
