@@ -1,0 +1,67 @@
+"""Passes over large views by blocks of rows, so that no double-precision copy of a view is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dwcl.data.multiview import Matrix, MultiView
+
+# A block of doubles takes about 1 MB and so stays in the cache of a core.
+BLOCK_ENTRIES = 1 << 17
+
+
+def rows_of_block(width: int) -> int:
+    """Return the number of rows of a block; it depends on the width alone."""
+    return max(1, BLOCK_ENTRIES // width)
+
+
+def row_blocks(view: Matrix) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Go through a view by blocks of rows.
+
+    Parameters
+    ----------
+    view : matrix
+        n × d, dense or sparse by rows, of any real type.
+
+    Yields
+    ------
+    start : int
+        Position of the block's first row.
+    block : ndarray of shape (b, d)
+        The rows in double precision, C-contiguous. It may share the memory of a view that has
+        this form already, so it is for reading only.
+    """
+    n, width = view.shape
+    step = rows_of_block(width)
+    for start in range(0, n, step):
+        yield start, np.ascontiguousarray(dense_rows(view, start, start + step), dtype=np.float64)
+
+
+def dense_rows(view: Matrix, start: int, stop: int) -> NDArray[Any]:
+    """Return rows of a view as a dense array of the view's type."""
+    rows: Any = view[start:stop]
+    return np.asarray(rows.toarray() if sp.issparse(view) else rows)
+
+
+def column_bounds(view: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and the greatest value of each column; NaN where a column has one."""
+    low = np.full(view.shape[1], np.inf)
+    high = np.full(view.shape[1], -np.inf)
+    for _, block in row_blocks(view):
+        np.minimum(low, block.min(axis=0), out=low)  # (b, d) -> (d,)
+        np.maximum(high, block.max(axis=0), out=high)
+    return low, high
+
+
+def place(data: MultiView, view: str, row: int, column: int) -> str:
+    """Word a position in a view for a message, by names where there are names."""
+    where = f"column {column} (counted from 0)"
+    if view in data.columns:
+        where = f"column '{data.columns[view][column]}'"
+    (sample,) = data.sample_ids[row : row + 1].tolist()
+    return f"{where} of sample {sample!r}"

@@ -1,0 +1,149 @@
+"""Checks of the values before training and before prediction, with the place in the message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dwcl.data.blocks import column_bounds, dense_rows, place, row_blocks, rows_of_block
+from dwcl.data.multiview import Matrix, MultiView
+from dwcl.errors import DataError
+
+LARGEST = float(np.sqrt(np.finfo(np.float32).max))
+"""Magnitude above which the square of a value overflows single precision."""
+
+_Bounds: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+_SHOWN = 3
+
+
+def check_values(data: MultiView, *, scaling_kinds: Mapping[str, str] | None = None) -> list[str]:
+    """Check the values that a model is to be trained on.
+
+    Parameters
+    ----------
+    data : MultiView
+        The samples for training.
+    scaling_kinds : mapping of str to str, optional
+        The scaling by view where it is known; rows of zeros are of interest under ``row-l2`` only.
+
+    Returns
+    -------
+    list of str
+        What is worth knowing and no obstacle: constant columns, rows of zeros, equal views.
+
+    Raises
+    ------
+    DataError
+        If a value is NaN, infinite or so large that its square overflows single precision, or if
+        all samples are the same in a view.
+    """
+    notes = []
+    for name, view in data.views.items():
+        low, high = _finite_bounds(data, name)
+        if data.n_samples > 1:
+            notes += _note_constant_columns(data, name, low == high)
+        if scaling_kinds is None or scaling_kinds.get(name) == "row-l2":
+            notes += _note_zero_rows(data, name, view)
+    return notes + _note_equal_views(data)
+
+
+def check_predict(data: MultiView) -> None:
+    """Check the values of samples for a fitted model: finite and not extremely large.
+
+    A single sample, or a view in which all samples are the same, is nothing unusual here.
+
+    Raises
+    ------
+    DataError
+        If a value is NaN, infinite or so large that its square overflows single precision.
+    """
+    for name in data.names:
+        _finite_bounds(data, name)
+
+
+def _finite_bounds(data: MultiView, name: str) -> _Bounds:
+    """Least and greatest value of each column; in sound data this is the only pass."""
+    low, high = column_bounds(data[name])
+    # NaN compares false, so that it fails the test too.
+    if not (np.all(low >= -LARGEST) and np.all(high <= LARGEST)):
+        _raise_for_values(data, name)
+    return low, high
+
+
+def _raise_for_values(data: MultiView, name: str) -> None:
+    """Find and count the values that cannot be used, and report the gravest sort of them."""
+    counts = {"NaN": 0, "infinite": 0, "huge": 0}
+    first: dict[str, str] = {}
+    for start, block in row_blocks(data[name]):
+        masks = {"NaN": np.isnan(block), "infinite": np.isinf(block)}
+        masks["huge"] = (np.abs(block) > LARGEST) & ~masks["infinite"]
+        for sort, mask in masks.items():
+            counts[sort] += int(np.count_nonzero(mask))
+            if sort not in first and mask.any():
+                row, column = np.unravel_index(int(mask.argmax()), mask.shape)
+                where = place(data, name, start + int(row), int(column))
+                first[sort] = f"{where} ({block[row, column]:g})" if sort == "huge" else where
+    sort = next(sort for sort, count in counts.items() if count)
+    many = counts[sort] > 1
+    found = f"{counts[sort]} {sort} value{'s' if many else ''}, {'the first in' if many else 'in'}"
+    ways = {
+        "NaN": "Fill in or remove what is missing; finite numbers are expected.",
+        "infinite": "Replace inf by finite numbers, or leave out these samples or columns.",
+        "huge": f"Magnitudes up to {LARGEST:.1e} are expected; give this view in larger units.",
+    }
+    raise DataError(f"View '{name}' has {found} {first[sort]}. {ways[sort]}")
+
+
+def _note_constant_columns(data: MultiView, name: str, constant: NDArray[np.bool_]) -> list[str]:
+    if constant.all():
+        raise DataError(
+            f"All {data.n_samples} samples are the same in view '{name}' (every column is "
+            "constant), so it cannot tell groups apart. Leave this view out."
+        )
+    if not constant.any():
+        return []
+    positions = np.flatnonzero(constant)
+    shown = [
+        data.columns[name][i] if name in data.columns else str(i)
+        for i in positions[:_SHOWN].tolist()
+    ]
+    if len(positions) > _SHOWN:
+        shown.append("…")
+    share = f"{len(positions)} of {len(constant)} columns"
+    return [f"View '{name}': {share} are constant and carry no information ({', '.join(shown)})."]
+
+
+def _note_zero_rows(data: MultiView, name: str, view: Matrix) -> list[str]:
+    positions = [start + np.flatnonzero(~block.any(axis=1)) for start, block in row_blocks(view)]
+    empty = np.concatenate(positions)
+    if not len(empty):
+        return []
+    shown = [repr(sample) for sample in data.sample_ids[empty[:_SHOWN]].tolist()]
+    if len(empty) > _SHOWN:
+        shown.append("…")
+    share = f"{len(empty)} of {data.n_samples} samples"
+    return [f"View '{name}': {share} are all zeros ({', '.join(shown)})."]
+
+
+def _note_equal_views(data: MultiView) -> list[str]:
+    return [
+        f"Views '{one}' and '{other}' are equal, so what they say counts twice."
+        for one, other in combinations(data.names, 2)
+        if _are_equal(data[one], data[other])
+    ]
+
+
+def _are_equal(one: Matrix, other: Matrix) -> bool:
+    """Compare by blocks; different views part at the first."""
+    if one.shape != other.shape:
+        return False
+    step = rows_of_block(one.shape[1])
+    return all(
+        np.array_equal(dense_rows(one, i, i + step), dense_rows(other, i, i + step))
+        for i in range(0, one.shape[0], step)
+    )
