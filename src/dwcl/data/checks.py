@@ -89,8 +89,9 @@ def _raise_for_values(data: MultiView, name: str) -> None:
                 where = place(data, name, start + int(row), int(column))
                 first[sort] = f"{where} ({block[row, column]:g})" if sort == "huge" else where
     sort = next(sort for sort, count in counts.items() if count)
-    many = counts[sort] > 1
-    found = f"{counts[sort]} {sort} value{'s' if many else ''}, {'the first in' if many else 'in'}"
+    found = (
+        f"{counts[sort]} {sort} values, the first in" if counts[sort] > 1 else f"1 {sort} value in"
+    )
     ways = {
         "NaN": "Fill in or remove what is missing; finite numbers are expected.",
         "infinite": "Replace inf by finite numbers, or leave out these samples or columns.",

@@ -2,15 +2,16 @@
 
 Five kinds, chosen for all views together or by view:
 
-========== =========================================================================================
-``minmax``   Each feature is mapped linearly so that the fitted samples fill [0, 1].
-``standard`` Each feature has mean 0 and variance 1 over the fitted samples.
-``row-l2``   Each row is brought to length √d, so that its entries have mean square 1. Length 1
-             would make the entries of wide views vanish beside a mean squared error.
-``none``     The values as they are.
-``auto``     ``row-l2`` for a view without negative values of which more than three quarters of the
-             entries are zero (counts and tf-idf of words, bags of features), else ``standard``.
-========== =========================================================================================
+============  ====================================================================================
+``minmax``    Each feature is mapped linearly so that the fitted samples fill [0, 1].
+``standard``  Each feature has mean 0 and variance 1 over the fitted samples.
+``row-l2``    Each row is brought to length √d, so that its entries have mean square 1. Length 1
+              would make the entries of wide views vanish beside a mean squared error.
+``none``      The values as they are.
+``auto``      ``row-l2`` for a view without negative values of which more than three quarters of
+              the entries are zero (counts and tf-idf of words, bags of features), else
+              ``standard``.
+============  ====================================================================================
 
 The rule of ``auto`` looks at values, not at storage: the same table gives the same choice whether
 it comes dense or sparse. Where most entries are zero, ``standard`` would turn the few others of a
@@ -201,7 +202,10 @@ class Scaling:
                 )
         for name, width in zip(data.names, data.widths, strict=True):
             if name not in self.kinds:
-                raise DataError(f"View '{name}' was not fitted. {nearest(name, self.kinds)}")
+                raise DataError(
+                    f"View '{name}' was not fitted; views {', '.join(self.kinds)} were. "
+                    "Leave it out, or fit again with it."
+                )
             if width != self.widths[name]:
                 raise DataError(
                     f"View '{name}' has {width} features, but {self.widths[name]} were fitted. "
@@ -290,9 +294,9 @@ def _fit_columns(view: Matrix, kind: str) -> _Affine:
         spread = high - low
         # What remains of a constant after arithmetic in another order is a few last bits.
         rounding = 8 * np.finfo(np.float64).eps * np.maximum(np.abs(low), np.abs(high))
+        spread[np.isinf(spread)] = np.nan  # 1 / inf would pass for a constant column
         constant = spread <= np.maximum(rounding, np.finfo(np.float64).tiny)
         spread[constant] = 1.0
-        spread[np.isinf(spread)] = np.nan  # 1 / inf would pass for a constant column
         if kind == "minmax":
             offset, scale = low, spread
         else:

@@ -1,0 +1,124 @@
+"""Checks of values: what is refused, and what is only noted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dwcl.data import blocks
+from dwcl.data.checks import LARGEST, check_predict, check_values
+from dwcl.data.multiview import MultiView
+from dwcl.errors import DataError
+
+
+def sound() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(8, 5))
+
+
+@pytest.fixture(params=[1 << 17, 6], ids=["one block", "a row per block"])
+def block_entries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(blocks, "BLOCK_ENTRIES", request.param)
+    return int(request.param)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int32, np.uint8, bool])
+def test_sound_values_give_no_notes(dtype: type) -> None:
+    x = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]]).astype(dtype)
+    assert check_values(MultiView({"a": x})) == []
+    check_predict(MultiView({"a": x}))
+
+
+@pytest.mark.usefixtures("block_entries")
+@pytest.mark.parametrize("check", [check_values, check_predict])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [
+        (
+            np.nan,
+            r"^View 'b' has 2 NaN values, the first in column 3 \(counted from 0\) of sample 4",
+        ),
+        (np.inf, r"^View 'b' has 2 infinite values, the first in column 3 .* sample 4\. .*inf"),
+        (-np.inf, r"^View 'b' has 2 infinite values"),
+        (1e20, r"^View 'b' has 2 huge values, .* sample 4 \(1e\+20\)\. Magnitudes up to 1\.8e\+19"),
+        (-1e300, r"^View 'b' has 2 huge values, .* \(-1e\+300\)"),
+    ],
+)
+def test_unusable_values_are_found(check, form, value: float, match: str) -> None:
+    x = sound()
+    x[4, 3] = x[6, 0] = value
+    with pytest.raises(DataError, match=match):
+        check(MultiView({"a": sound(), "b": form(x)}))
+
+
+def test_one_value_is_worded_in_the_singular_with_names() -> None:
+    x = sound()
+    x[2, 1] = np.nan
+    data = MultiView(
+        {"a": x}, sample_ids=[f"p{i}" for i in range(8)], columns={"a": tuple("vwxyz")}
+    )
+    with pytest.raises(DataError, match=r"has 1 NaN value in column 'w' of sample 'p2'\. Fill"):
+        check_values(data)
+
+
+def test_the_gravest_sort_is_reported_first() -> None:
+    x = sound()
+    x[0, 0], x[1, 1], x[2, 2] = 1e30, np.inf, np.nan
+    with pytest.raises(DataError, match="1 NaN value in column 2"):
+        check_values(MultiView({"a": x}))
+
+
+def test_the_largest_magnitude_is_the_last_whose_square_is_finite() -> None:
+    x = sound()
+    x[0, 0] = -LARGEST
+    check_values(MultiView({"a": x}))
+    with np.errstate(over="raise"):
+        np.float32(LARGEST * (1 - 1e-6)) ** 2
+    x[0, 0] = np.nextafter(LARGEST, np.inf)
+    with pytest.raises(DataError, match="huge"):
+        check_values(MultiView({"a": x}))
+
+
+def test_a_view_without_differences_is_refused_for_training_only() -> None:
+    data = MultiView({"a": sound(), "flat": np.tile([1.0, 2.0], (8, 1))})
+    with pytest.raises(DataError, match=r"All 8 samples are the same in view 'flat'.*Leave this"):
+        check_values(data)
+    check_predict(data)
+
+
+def test_one_sample_is_not_called_constant() -> None:
+    assert check_values(MultiView({"a": [[1.0, 2.0]]})) == []
+
+
+@pytest.mark.usefixtures("block_entries")
+def test_constant_columns_are_noted() -> None:
+    x = np.column_stack([sound(), np.full((8, 4), 7.0)])
+    named = tuple(f"c{i}" for i in range(9))
+    assert check_values(MultiView({"a": x[:, :6], "b": x}, columns={"b": named})) == [
+        "View 'a': 1 of 6 columns are constant and carry no information (5).",
+        "View 'b': 4 of 9 columns are constant and carry no information (c5, c6, c7, …).",
+    ]
+
+
+@pytest.mark.usefixtures("block_entries")
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_zero_rows_are_noted_where_they_matter(form) -> None:
+    x = sound()
+    x[[1, 3, 4, 6]] = 0
+    data = MultiView({"a": form(x)})
+    note = "View 'a': 4 of 8 samples are all zeros (1, 3, 4, …)."
+    assert check_values(data) == [note]
+    assert check_values(data, scaling_kinds={"a": "row-l2"}) == [note]
+    assert check_values(data, scaling_kinds={"a": "minmax"}) == []
+    check_predict(data)
+
+
+@pytest.mark.usefixtures("block_entries")
+def test_equal_views_are_noted() -> None:
+    x = np.round(sound())
+    other = x.copy()
+    other[7, 4] += 1
+    data = MultiView({"a": x, "b": sp.csr_array(x), "c": other, "d": x[:, :4]})
+    notes = check_values(data, scaling_kinds=dict.fromkeys("abcd", "minmax"))
+    assert notes == ["Views 'a' and 'b' are equal, so what they say counts twice."]
