@@ -70,8 +70,7 @@ def test_all_data_sets_of_the_paper_are_there_and_no_other() -> None:
 
 def test_shapes_that_were_counted_are_complete() -> None:
     counted = [entry for entry in entries() if entry.shape_from in ("file", "paper")]
-    assert all(entry.n and entry.classes for entry in counted)
-    assert all(entry.widths for entry in counted if entry.kind != "embedded")
+    assert all(entry.n and entry.widths and entry.classes for entry in counted)
     assert all(entry.n is None for entry in entries() if entry.shape_from is None)
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import gzip
 import io
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -184,6 +184,24 @@ def test_files_that_are_not_there(home: Path, tmp_path: Path) -> None:
         import_file("hw", tmp_path, home)
 
 
+def test_trouble_with_the_original_is_told_from_trouble_with_the_copy(
+    make_entry: Make, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, *args: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    entry = make_entry(b"content", "http://example.org/a")
+    (tmp_path / "file").write_bytes(b"content")
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(FileError, match=r"Cannot read .*/file: Permission denied"):
+        import_file(entry, tmp_path / "file", home)
+    monkeypatch.undo()
+    home.rmdir()
+    home.write_bytes(b"")
+    with pytest.raises(FileError, match=r"Cannot write .*tiny\.bin: .*DWCL_DATA"):
+        import_file(entry, tmp_path / "file", home)
+
+
 @pytest.mark.parametrize(
     ("name", "why"), [("digits", "is part of dwcl"), ("fashion", "is made by dwcl")]
 )
@@ -239,6 +257,16 @@ def test_a_new_import_takes_the_place_of_the_earlier(home: Path, tmp_path: Path)
     assert import_file(shared(), tmp_path / "b.npz", home) == home / "drive.npz"
     assert [path.name for path in home.iterdir()] == ["drive.npz"]
     assert load(shared(), home=home).labels is None
+
+
+def test_the_ending_of_a_packed_table_is_kept(home: Path, tmp_path: Path) -> None:
+    columns = {"a_1": 0.5, "a_2": 1.5, "b_1": 2.5, "b_2": 3.5, "b_3": 4.5}
+    rows = [",".join(columns)] + [
+        ",".join(str(value + row) for value in columns.values()) for row in range(N)
+    ]
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress("\n".join(rows).encode()))
+    assert import_file(shared(), tmp_path / "t.csv.gz", home) == home / "drive.csv.gz"
+    assert load(shared(), home=home).widths == WIDTHS
 
 
 def test_a_file_without_an_ending(home: Path, tmp_path: Path) -> None:
@@ -313,10 +341,10 @@ def test_what_is_not_here_and_must_not_be_fetched(home: Path) -> None:
 def test_the_embedded_digits_are_loaded() -> None:
     data = load("digits")
     assert data.provenance.source == "catalogue:digits"
-    assert (data.n_samples, data.n_label_values) == (find("digits").n, find("digits").classes)
-    assert data.n_views >= 5
-    with pytest.raises(SettingError, match="reads in one way only"):
-        load("digits", transpose=True)
+    assert (data.n_samples, data.widths) == (find("digits").n, find("digits").widths)
+    assert data.n_label_values == find("digits").classes
+    with pytest.raises(SettingError, match="reads in one way only; leave out: transpose"):
+        load("digits", transpose=True, views=None)
 
 
 def test_fashion_is_built_and_loaded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ from dwcl.data.multiview import MultiView
 from dwcl.errors import DataError, FileError, SettingError
 
 logger = logging.getLogger(__name__)
-
-ARCHIVES = (".rar", ".7z", ".zip", ".tar", ".gz", ".tgz")
 
 
 def status(entry: str | Entry, home: str | Path | None = None) -> str:
@@ -126,10 +123,11 @@ def import_file(name: str | Entry, path: str | Path, home: str | Path | None = N
         what = "is a folder; a file is expected" if path.is_dir() else "does not exist"
         raise FileError(f"Cannot import '{entry.name}': {path} {what}.")
     folder = data_home(home)
+    target = folder / str(entry.filename)
     if entry.kind == "download":
-        return _copy_checked(entry, path, folder / str(entry.filename))
-    if entry.kind == "archive" and path.suffix.lower() in ARCHIVES:
-        copy = _copy_checked(entry, path, folder / str(entry.filename))
+        return _copy_checked(entry, path, target)
+    if entry.kind == "archive" and path.suffix.lower() == target.suffix:
+        copy = _copy_checked(entry, path, target)
         logger.warning("%s", _how_to_extract(entry, copy))
         return copy
     return _import_by_shape(entry, path, folder)
@@ -140,10 +138,8 @@ def load(
     *,
     home: str | Path | None = None,
     fetch_if_missing: bool = True,
-    views: Sequence[str] | None = None,
-    labels: str | None = None,
-    transpose: bool | None = None,
     progress: bool | ProgressBar = False,
+    **reading: Any,
 ) -> MultiView:
     """Load a data set of the catalogue.
 
@@ -155,52 +151,58 @@ def load(
         Storage folder; see :func:`dwcl.data.home.data_home`.
     fetch_if_missing : bool
         Whether to download, or build, what is not there yet.
-    views, labels, transpose
-        Passed to :func:`dwcl.data.readers.read`, for a file that reads in two ways.
     progress : bool or ProgressBar
         As in :func:`fetch`.
+    **reading
+        Choices for a file that reads in two ways, such as `views`, `labels` and `transpose`; see
+        :func:`dwcl.data.readers.read`. None stands for no choice.
 
     Returns
     -------
     MultiView
         With the source ``catalogue:NAME``.
     """
-    from dwcl.data.digits import load_digits
     from dwcl.data.readers import read
 
     entry = find(name)
+    chosen = sorted(key for key, value in reading.items() if value is not None)
     if entry.kind == "embedded":
-        if (views, labels, transpose) != (None, None, None):
-            raise SettingError(
-                f"'{entry.name}' is part of dwcl and reads in one way only; "
-                "leave out the choices of views, labels and orientation."
-            )
-        data = load_digits()
-        return data.with_provenance(replace(data.provenance, source=entry.source))
+        return _embedded(entry, chosen)
     path = _to_read(entry, home, fetch_if_missing, progress)
-    data = _without_extra_column(entry, read(path, views=views, labels=labels, transpose=transpose))
+    data = _without_extra_column(entry, read(path, **reading))
     remarks = built_with(path) if entry.kind == "build" else ()
-    if views is None and transpose is None and (remark := _remark(entry, data)) is not None:
+    # Chosen views need not be all that the catalogue speaks of.
+    if not chosen and (remark := _remark(entry, data)) is not None:
         remarks = (*remarks, remark)
     layout = (*data.provenance.layout, *remarks)
     return data.with_provenance(replace(data.provenance, source=entry.source, layout=layout))
 
 
-def resolve(data: str | Path, **options: Any) -> MultiView:
+def resolve(
+    data: str | Path,
+    *,
+    home: str | Path | None = None,
+    fetch_if_missing: bool = True,
+    progress: bool | ProgressBar = False,
+    **reading: Any,
+) -> MultiView:
     """Load what a user names: ``catalogue:NAME`` or a path.
 
     Parameters
     ----------
     data : str or path
         The name or the path.
-    **options
-        `views`, `labels` and `transpose` for both; `home`, `fetch_if_missing` and `progress`
-        count for the catalogue only. See :func:`load`.
+    home, fetch_if_missing, progress
+        For a name; see :func:`load`.
+    **reading
+        For both; see :func:`dwcl.data.readers.read`.
     """
     from dwcl.data.readers import read
 
     if str(data).startswith(PREFIX):
-        return load(str(data), **options)
+        return load(
+            str(data), home=home, fetch_if_missing=fetch_if_missing, progress=progress, **reading
+        )
     path = Path(data).expanduser()
     if not path.exists():
         try:
@@ -211,21 +213,32 @@ def resolve(data: str | Path, **options: Any) -> MultiView:
             raise FileError(
                 f"There is no file {path}. For the data set of this name write: {entry.source}"
             )
-    about_reading = ("views", "labels", "transpose")
-    return read(path, **{key: options[key] for key in about_reading if key in options})
+    return read(path, **reading)
+
+
+def _embedded(entry: Entry, chosen: list[str]) -> MultiView:
+    from dwcl.data.digits import load_digits
+
+    if chosen:
+        raise SettingError(
+            f"'{entry.name}' is part of dwcl and reads in one way only; "
+            f"leave out: {', '.join(chosen)}."
+        )
+    data = load_digits()
+    return data.with_provenance(replace(data.provenance, source=entry.source))
 
 
 # -- what lies in the storage folder -----------------------------------------------------------
 
 
-def _stored(entry: Entry, folder: Path) -> Path | None:
-    """Find the file that is to be read, unchecked."""
+def _stored(entry: Entry, folder: Path, beside: Path | None = None) -> Path | None:
+    """Find the file that is to be read, or one `beside` it, unchecked."""
     if entry.kind in ("download", "build"):
         path = folder / str(entry.filename)
         return path if path.is_file() else None
     # The ending of an imported file is the user's.
     found = (path for path in sorted(folder.glob(f"{entry.name}.*")) if path.is_file())
-    return next((path for path in found if path.name != entry.filename), None)
+    return next((path for path in found if path.name != entry.filename and path != beside), None)
 
 
 def _to_read(
@@ -247,10 +260,20 @@ def _to_read(
     return path
 
 
+def _copy(path: Path, target: Path) -> None:
+    # Opened on its own, so that trouble with the original is not reported as one of the copy.
+    try:
+        source = path.open("rb")
+    except OSError as error:
+        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+    with source, target.open("wb") as copy:
+        shutil.copyfileobj(source, copy)
+
+
 def _copy_checked(entry: Entry, path: Path, target: Path) -> Path:
     # The copy is checked, not the original, which may change meanwhile.
     with replacing(target) as partial:
-        shutil.copyfile(path, partial)
+        _copy(path, partial)
         if (trouble := difference(entry, partial)) is not None:
             raise DataError(
                 f"{path} is not the file of '{entry.name}' but {trouble}. "
@@ -276,12 +299,12 @@ def _import_by_shape(entry: Entry, path: Path, folder: Path) -> Path:
         )
     if (remark := _remark(entry, data)) is not None:
         logger.warning("%s: %s", entry.name, remark)
-    target = folder / f"{entry.name}{path.suffix.lower()}"
+    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    target = folder / f"{entry.name}{ending.lower()}"
     with replacing(target) as partial:
-        shutil.copyfile(path, partial)
-    for earlier in folder.glob(f"{entry.name}.*"):
-        if earlier.name not in (target.name, entry.filename):
-            earlier.unlink()
+        _copy(path, partial)
+    while (earlier := _stored(entry, folder, beside=target)) is not None:
+        earlier.unlink()
     return target
 
 
