@@ -32,6 +32,10 @@ class ModelError(DwclError, ValueError):
     """A model or run folder is damaged, incomplete or of a format that this version cannot read."""
 
 
+class TrainingError(DwclError, RuntimeError):
+    """Training cannot go on: the loss is no longer a finite number."""
+
+
 class MissingExtraError(DwclError, ImportError):
     """An optional library is needed and not installed."""
 

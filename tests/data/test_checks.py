@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dwcl.data import blocks
-from dwcl.data.checks import LARGEST, check_predict, check_values
+from dwcl.data.checks import LARGEST, check_finite, check_values
 from dwcl.data.multiview import MultiView
 from dwcl.errors import DataError
 
@@ -26,11 +26,11 @@ def block_entries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 def test_sound_values_give_no_notes(dtype: type) -> None:
     x = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]]).astype(dtype)
     assert check_values(MultiView({"a": x})) == []
-    check_predict(MultiView({"a": x}))
+    check_finite(MultiView({"a": x}))
 
 
 @pytest.mark.usefixtures("block_entries")
-@pytest.mark.parametrize("check", [check_values, check_predict])
+@pytest.mark.parametrize("check", [check_values, check_finite])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize(
     ("value", "match"),
@@ -84,7 +84,7 @@ def test_a_view_without_differences_is_refused_for_training_only() -> None:
     data = MultiView({"a": sound(), "flat": np.tile([1.0, 2.0], (8, 1))})
     with pytest.raises(DataError, match=r"All 8 samples are the same in view 'flat'.*Leave this"):
         check_values(data)
-    check_predict(data)
+    check_finite(data)
 
 
 def test_one_sample_is_not_called_constant() -> None:
@@ -111,7 +111,7 @@ def test_zero_rows_are_noted_where_they_matter(form) -> None:
     assert check_values(data) == [note]
     assert check_values(data, scaling_kinds={"a": "row-l2"}) == [note]
     assert check_values(data, scaling_kinds={"a": "minmax"}) == []
-    check_predict(data)
+    check_finite(data)
 
 
 @pytest.mark.usefixtures("block_entries")

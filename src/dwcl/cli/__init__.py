@@ -1,0 +1,14 @@
+"""The command line: thin commands that parse, call and show."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command that the program's arguments name, and exit with its status.
+
+    0: done. 2: the input or an option cannot be used; one message says why. 130: interrupted.
+    """
+    # Imported here, so that the package can be imported without the libraries of the terminal.
+    from dwcl.cli.app import app
+
+    app(prog_name="dwcl")

@@ -52,7 +52,7 @@ def check_values(data: MultiView, *, scaling_kinds: Mapping[str, str] | None = N
     return notes + _note_equal_views(data)
 
 
-def check_predict(data: MultiView) -> None:
+def check_finite(data: MultiView) -> None:
     """Check the values of samples for a fitted model: finite and not extremely large.
 
     A single sample, or a view in which all samples are the same, is nothing unusual here.

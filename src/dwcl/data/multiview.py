@@ -63,17 +63,21 @@ class MultiView:
     """
 
     views: Mapping[str, Matrix]
-    sample_ids: NDArray[Any] = field(default=None)  # type: ignore[assignment]
+    sample_ids: NDArray[Any] = None  # type: ignore[assignment]
     labels: NDArray[Any] | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
 
     def __post_init__(self) -> None:
         if not self.views:
-            raise DataError("No view was given; at least one table of samples × features is needed.")
+            raise DataError(
+                "No view was given; at least one table of samples × features is needed."
+            )
         views = {str(name): as_matrix(view, str(name)) for name, view in self.views.items()}
         if len(views) < len(self.views):
-            raise DataError(f"Two views have the same name among: {', '.join(map(str, self.views))}.")
+            raise DataError(
+                f"Two views have the same name among: {', '.join(map(str, self.views))}."
+            )
         _check_same_length(views)
         n = next(iter(views.values())).shape[0]
         ids = np.arange(n) if self.sample_ids is None else np.asarray(self.sample_ids)
@@ -166,7 +170,7 @@ class MultiView:
 
     def with_labels(self, labels: ArrayLike | None) -> MultiView:
         """Return the same views with other labels."""
-        return replace(self, labels=labels)
+        return replace(self, labels=_as_labels(labels))
 
     def with_provenance(self, provenance: Provenance) -> MultiView:
         """Return the same views with another origin."""
@@ -177,14 +181,8 @@ class MultiView:
         digest = hashlib.sha256()
         for name, view in self.views.items():
             digest.update(f"{name}|{view.dtype.str}|{view.shape}|".encode())
-            if sp.issparse(view):
-                canonical = view.sorted_indices() if not view.has_sorted_indices else view
-                for part in (canonical.indptr, canonical.indices):
-                    digest.update(np.ascontiguousarray(part, dtype=np.int64))
-                digest.update(np.ascontiguousarray(canonical.data))
-            else:
-                for start in range(0, view.shape[0], 4096):
-                    digest.update(np.ascontiguousarray(view[start : start + 4096]))
+            for part in _parts(view):
+                digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
 
@@ -229,7 +227,7 @@ def is_sequence_of_tables(data: Any) -> bool:
 def as_matrix(view: Any, name: str) -> Matrix:
     """Check one table and return it as a real 2-D array or CSR array, uncopied if it is one."""
     if sp.issparse(view):
-        matrix: Any = sp.csr_array(view)
+        matrix: Matrix = sp.csr_array(view)
     else:
         # A tensor on the CPU shares its memory with the array; one with a gradient is cut off.
         detach = getattr(view, "detach", None)
@@ -257,7 +255,17 @@ def as_matrix(view: Any, name: str) -> Matrix:
             f"View '{name}' has {matrix.shape[0]} samples and {matrix.shape[1]} features; "
             "at least one of each is needed."
         )
-    return matrix  # type: ignore[no-any-return]
+    return matrix
+
+
+def _parts(view: Any) -> Iterator[NDArray[Any]]:
+    """Arrays that together determine a view's values."""
+    if sp.issparse(view):
+        ordered = view if view.has_sorted_indices else view.sorted_indices()
+        yield from (ordered.indptr.astype(np.int64), ordered.indices.astype(np.int64), ordered.data)
+    else:
+        for start in range(0, view.shape[0], 4096):
+            yield view[start : start + 4096]
 
 
 def _as_labels(labels: ArrayLike | None) -> NDArray[Any] | None:

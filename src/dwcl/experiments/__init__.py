@@ -1,0 +1,1 @@
+"""Experiments: named settings, and the runs that use them."""

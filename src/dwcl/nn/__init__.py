@@ -1,0 +1,23 @@
+"""Networks: the auto-encoder of a view, its head, and the set of them for several views."""
+
+from dwcl.nn.autoencoder import AutoEncoder, ViewNetworks
+from dwcl.nn.layers import linear, perceptron
+from dwcl.nn.precision import (
+    Perceptron,
+    Precision,
+    PrecisionChoice,
+    resolve_precision,
+    set_precision,
+)
+
+__all__ = [
+    "AutoEncoder",
+    "Perceptron",
+    "Precision",
+    "PrecisionChoice",
+    "ViewNetworks",
+    "linear",
+    "perceptron",
+    "resolve_precision",
+    "set_precision",
+]

@@ -1,0 +1,1 @@
+"""Report: figures of a run, from its results only."""

@@ -1,0 +1,23 @@
+"""Views: their quality, their agreement, the best of them, and the weights of their pairs."""
+
+from dwcl.views.assessment import Assessment, ViewChoice, assess, by_agreement, by_quality
+from dwcl.views.discrepancy import cmi
+from dwcl.views.quality import QualityMeasure, SilhouetteQuality, exponential_quality_weight
+from dwcl.views.weights import Mechanism, Pair, as_records, cmi_weight, weigh_pairs
+
+__all__ = [
+    "Assessment",
+    "Mechanism",
+    "Pair",
+    "QualityMeasure",
+    "SilhouetteQuality",
+    "ViewChoice",
+    "as_records",
+    "assess",
+    "by_agreement",
+    "by_quality",
+    "cmi",
+    "cmi_weight",
+    "exponential_quality_weight",
+    "weigh_pairs",
+]

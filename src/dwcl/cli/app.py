@@ -1,0 +1,44 @@
+"""The application and its commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import dwcl
+from dwcl.cli import data, demo, evaluate, fit, listing, predict, show
+from dwcl.cli.guard import guarded
+
+app = typer.Typer(
+    name="dwcl",
+    help="Multi-view clustering: from a file of several tables to clusters and their report.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"dwcl {dwcl.__version__}")  # noqa: T201 - this is the output
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Multi-view clustering: from a file of several tables to clusters and their report."""
+
+
+app.command("fit")(guarded(fit.fit))
+app.command("predict")(guarded(predict.predict))
+app.command("evaluate")(guarded(evaluate.evaluate))
+app.command("show")(guarded(show.show))
+app.command("demo")(guarded(demo.demo))
+app.command("methods")(guarded(listing.methods))
+app.command("recipes")(guarded(listing.recipes))
+app.add_typer(data.app, name="data")

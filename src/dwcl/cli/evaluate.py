@@ -1,0 +1,67 @@
+"""``dwcl evaluate``: scores of a run against known classes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from dwcl.cli.console import output, print_json
+from dwcl.cli.options import (
+    DataArgument,
+    JsonOption,
+    LabelsOption,
+    RunArgument,
+    TransposeOption,
+    ViewsOption,
+    load_data,
+)
+from dwcl.cli.tables import SCORE_TITLES
+from dwcl.errors import DataError
+
+
+def evaluate(
+    run: RunArgument,
+    data: DataArgument,
+    views: ViewsOption = None,
+    labels: LabelsOption = None,
+    transpose: TransposeOption = False,
+    probe: Annotated[
+        bool,
+        typer.Option(
+            "--probe", help="Also train a linear SVM on the embedding (70/30, ten splits)."
+        ),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Score the clusters that a run gives to DATA against the known classes of DATA."""
+    from dwcl.evaluate.probe import linear_probe
+    from dwcl.evaluate.summary import score_views
+    from dwcl.storage.model import load_model
+
+    model = load_model(run)
+    given = load_data(data, views, labels, transpose)
+    if given.labels is None:
+        raise DataError(
+            f"{data} has no labels, and scores need them. Name a variable, a column or a file "
+            "with one label per sample: --labels NAME."
+        )
+    scores = score_views(model, given, given.labels)
+    if probe:
+        scores["probe"] = linear_probe(
+            model.transform(given), given.labels, random_state=model.seed_
+        ).as_dict()
+    if json:
+        print_json({"run": str(run), "n_samples": given.n_samples, **scores})
+        return
+    table = Table(title=f"{given.n_samples} samples, {given.n_label_values} label values")
+    table.add_column("")
+    for title in SCORE_TITLES.values():
+        table.add_column(title, justify="right")
+    for name, row in [*scores["views"].items(), ("all views: the clusters", scores["clusters"])]:
+        table.add_row(name, *(f"{row[key]:.3f}" for key in SCORE_TITLES))
+    output().print(table)
+    if probe:
+        figures = ", ".join(f"{key} {value:.3f}" for key, value in scores["probe"].items())
+        output().print(f"linear probe: {figures}")

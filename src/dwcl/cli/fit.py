@@ -1,0 +1,173 @@
+"""``dwcl fit``: from data to clusters, in a run folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.markup import escape
+
+from dwcl.cli.console import messages, output, print_json
+from dwcl.cli.options import (
+    DataArgument,
+    JsonOption,
+    LabelsOption,
+    QuietOption,
+    TransposeOption,
+    ViewsOption,
+    load_data,
+)
+from dwcl.cli.progress import progress_for
+from dwcl.cli.tables import sizes_line, views_table
+from dwcl.data.multiview import MultiView
+from dwcl.errors import DataError, SettingError
+
+
+def fit(
+    data: DataArgument,
+    clusters: Annotated[
+        str,
+        typer.Option(
+            "--clusters",
+            "-k",
+            metavar="K",
+            help="Number of clusters, or 'labels' for as many as there are label values.",
+            show_default=False,
+        ),
+    ],
+    method: Annotated[
+        str, typer.Option("--method", help="Which method; see 'dwcl methods'.")
+    ] = "dwcl",
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", metavar="NAME", help="Settings by name; see 'dwcl recipes'."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="One setting; may be repeated."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The source of all randomness.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="RUN", help="The run folder [default: runs/NAME]."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the run folder if it is there.")
+    ] = False,
+    views: ViewsOption = None,
+    labels: LabelsOption = None,
+    transpose: TransposeOption = False,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Find the clusters of DATA and write labels, model and history to a run folder."""
+    settings = gather_settings(method, recipe, set_ or [], seed)
+    given = load_data(data, views, labels, transpose)
+    say = not (quiet or json)
+    if say:
+        for line in given.provenance.layout:
+            messages().print(escape(line), soft_wrap=True)
+    n_clusters = count_clusters(clusters, given)
+    folder = out or free_folder(Path("runs"), _stem(data))
+    facts = run_fit(
+        given, n_clusters, method, settings, folder, recipe=recipe, replace=force, say=say
+    )
+    if json:
+        print_json({"run": str(folder), **facts})
+    elif not quiet:
+        show_result(facts, folder)
+
+
+def gather_settings(
+    method: str, recipe: str | None, assignments: list[str], seed: int
+) -> dict[str, Any]:
+    """Join a recipe's settings with single ones, which win."""
+    from dwcl.experiments.recipes import recipe as find_recipe
+    from dwcl.methods.registry import get_method
+    from dwcl.methods.settings import check_settings, parse_settings
+
+    settings: dict[str, Any] = {"random_state": seed}
+    if recipe is not None:
+        settings.update(check_settings(get_method(method), find_recipe(recipe).settings))
+    single = parse_settings(get_method(method), assignments)
+    for name, option in (("n_clusters", "--clusters"), ("random_state", "--seed")):
+        if name in single:
+            raise SettingError(f"'{name}' is not set with --set; give it with {option}.")
+    settings.update(single)
+    return check_settings(get_method(method), settings)
+
+
+def count_clusters(wanted: str, data: MultiView) -> int:
+    """Read the number of clusters, which comes from the user and never from the labels alone."""
+    seen = data.n_label_values
+    if wanted == "labels":
+        if seen is None:
+            raise DataError(
+                "--clusters labels needs labels, and these data have none. Give a number, or name "
+                "the labels with --labels."
+            )
+        return seen
+    try:
+        return int(wanted)
+    except ValueError:
+        raise SettingError(
+            f"--clusters is '{wanted}'; a whole number from 2, or 'labels', is expected."
+        ) from None
+
+
+def run_fit(
+    data: MultiView,
+    n_clusters: int,
+    method: str,
+    settings: Mapping[str, Any],
+    folder: Path,
+    *,
+    recipe: str | None,
+    replace: bool,
+    say: bool,
+) -> dict[str, Any]:
+    """Fit, score if labels are known, and write the run folder; returns what ``run.json`` holds."""
+    from dwcl.evaluate.summary import score_model
+    from dwcl.methods.registry import get_method
+    from dwcl.storage.run import check_free, describe_run, write_run
+
+    check_free(folder, replace=replace)
+    model = get_method(method)(n_clusters, **settings)
+    began = time.perf_counter()
+    model.fit(data, callbacks=progress_for(messages(), quiet=not say))
+    facts: dict[str, Any] = {
+        "recipe": recipe,
+        "seconds_total": round(time.perf_counter() - began, 3),
+        "cluster_sizes": np.bincount(model.labels_, minlength=n_clusters).tolist(),
+    }
+    if data.labels is not None:
+        facts["scores"] = score_model(model, data.labels)
+    write_run(folder, model, data, facts=facts, replace=replace)
+    return {**describe_run(model, data), **facts}
+
+
+def show_result(facts: Mapping[str, Any], folder: Path) -> None:
+    """Show the closing table."""
+    console = output()
+    console.print(views_table(facts))
+    console.print(sizes_line(facts["cluster_sizes"]))
+    for note in facts["notes"]:
+        console.print(escape(f"note: {note}"), soft_wrap=True)
+    console.print(
+        f"{facts['seconds_total']:.1f} s; labels in {folder / 'labels.csv'}", soft_wrap=True
+    )
+
+
+def free_folder(parent: Path, stem: str) -> Path:
+    """Name a run folder that is not there yet."""
+    candidates = (parent / (stem if i == 1 else f"{stem}-{i}") for i in range(1, 100_000))
+    return next(path for path in candidates if not path.exists())
+
+
+def _stem(data: str) -> str:
+    name = data.removeprefix("catalogue:")
+    return Path(name).name.split(".")[0] or "run"

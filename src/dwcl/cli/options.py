@@ -1,0 +1,51 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from dwcl.data.multiview import MultiView
+
+DataArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A file or folder, or catalogue:NAME (see 'dwcl data list').",
+        show_default=False,
+    ),
+]
+RunArgument: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)
+]
+ViewsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--views", metavar="A,B,…", help="Which views or variables to take, in order."),
+]
+LabelsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--labels", metavar="NAME|FILE", help="Variable, column or file with known classes."
+    ),
+]
+TransposeOption: TypeAlias = Annotated[
+    bool, typer.Option("--transpose", help="Samples are in columns.")
+]
+JsonOption: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+]
+QuietOption: TypeAlias = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")
+]
+
+
+def load_data(
+    data: str, views: str | None = None, labels: str | None = None, transpose: bool = False
+) -> MultiView:
+    """Read the data that a command line names."""
+    from dwcl.data.fetch import resolve
+
+    wanted = [name.strip() for name in views.split(",")] if views else None
+    return resolve(data, views=wanted, labels=labels, transpose=transpose or None)

@@ -1,0 +1,61 @@
+"""Scores of a fitted model: the whole, each view, and the yardsticks."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.cluster import KMeans
+
+from dwcl.evaluate.scores import score
+
+
+class FittedModel(Protocol):
+    """What is needed of a model."""
+
+    n_clusters: int
+    n_init: int
+    seed_: int
+    view_names_: tuple[str, ...]
+    labels_: NDArray[np.int64]
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return the joined embedding."""
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return clusters."""
+
+
+def score_model(model: FittedModel, labels: ArrayLike) -> dict[str, Any]:
+    """Score what a fit found: the clusters, the views before and after, the yardsticks."""
+    truth = np.asarray(labels)
+    scores: dict[str, Any] = {"clusters": score(truth, model.labels_)}
+    assessments = getattr(model, "assessments_", [])
+    by_iteration = [
+        {
+            name: score(truth, found.cpu().numpy())
+            for name, found in zip(assessment.names, assessment.labels, strict=True)
+        }
+        for assessment in assessments
+    ]
+    if by_iteration:
+        scores["views"] = by_iteration[-1]
+        scores["views_by_iteration"] = by_iteration
+    baselines = getattr(model, "baseline_labels_", {})
+    if baselines:
+        scores["baselines"] = {name: score(truth, found) for name, found in baselines.items()}
+    return scores
+
+
+def score_views(model: FittedModel, data: Any, labels: ArrayLike) -> dict[str, Any]:
+    """Score the clusters that a model gives to data, and k-means on each view's embedding."""
+    truth = np.asarray(labels)
+    parts = np.split(model.transform(data), len(model.view_names_), axis=1)
+    seeds = np.random.SeedSequence(model.seed_).generate_state(len(parts)).tolist()
+    views = {}
+    for name, part, seed in zip(model.view_names_, parts, seeds, strict=True):
+        k = min(model.n_clusters, len(np.unique(part, axis=0)))
+        found = KMeans(k, n_init=model.n_init, random_state=seed).fit_predict(part)
+        views[name] = score(truth, found)
+    return {"clusters": score(truth, model.predict(data)), "views": views}

@@ -1,0 +1,305 @@
+"""The public face that all deep methods share: scikit-learn's contract around one training run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from dwcl.clustering.kmeans import centre_distances, kmeans
+from dwcl.data.checks import check_finite, check_values
+from dwcl.data.frames import is_frame
+from dwcl.data.multiview import MultiView, as_multiview, is_sequence_of_tables
+from dwcl.data.scaling import Scaling
+from dwcl.errors import DataError
+from dwcl.methods.settings import check_settings
+from dwcl.nn import PrecisionChoice, resolve_precision, set_precision
+from dwcl.streams import RandomStreams
+from dwcl.training.batches import InMemory
+from dwcl.training.callbacks import Callback, Guard, RunInfo
+from dwcl.training.loop import Trainer, embed
+from dwcl.training.session import StopRequest, in_session
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a method works with during one fit."""
+
+    networks: nn.Module
+    source: InMemory
+    trainer: Trainer
+    streams: RandomStreams
+    view_names: tuple[str, ...]
+    n_clusters: int
+
+
+class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of the methods that train networks on several views and cluster what these make.
+
+    A method states its networks (:meth:`_build`), how they learn (:meth:`_learn`) and what comes
+    out of them for a sample (:meth:`_represent`); the base checks, scales, seeds, runs the training
+    thread, clusters, and keeps the results. Ground truth reaches none of it.
+
+    Attributes
+    ----------
+    method_name : str
+        Name in the registry, on the command line and in model files.
+    """
+
+    method_name: ClassVar[str]
+
+    # Parameters that every method has; each states them in its own signature.
+    n_clusters: int
+    scaling: Any
+    batch_size: int
+    learning_rate: float
+    optimiser_reset: Any
+    n_init: int
+    precision: PrecisionChoice
+    device: str
+    threads: int | None
+    random_state: Any
+
+    # -- what a method states ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _build(self, widths: Sequence[int], generators: Sequence[torch.Generator]) -> nn.Module:
+        """Make the networks for views of the given widths, start values from the generators."""
+
+    @abstractmethod
+    def _total_epochs(self) -> int:
+        """Count the epochs of all phases."""
+
+    @abstractmethod
+    def _learn(self, run: Run) -> dict[str, Any]:
+        """Train, and return the fitted attributes that belong to the method."""
+
+    @abstractmethod
+    def _represent(self, networks: nn.Module, xs: list[Tensor]) -> list[Tensor]:
+        """Map a block of samples to the features that are clustered, one tensor per view."""
+
+    def _check_consistency(self, data: MultiView) -> None:
+        """Refuse settings that make no sense together or with these data."""
+
+    # -- the contract ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, callbacks: Iterable[Callback] = ()) -> Self:  # noqa: ARG002
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : MultiView, dict or list of tables, or a single table
+            Samples in rows; a single table is one view.
+        y : ignored
+            There for the ecosystem's sake; ground truth has no part in fitting.
+        callbacks : iterable of Callback
+            Told of every epoch and every assessment.
+        """
+        check_settings(type(self), self.get_params(deep=False))
+        data = self._take_in(X)
+        self._check_size(data)
+        self._check_consistency(data)
+        check_finite(data)
+        scaling = Scaling.fit(data, self.scaling)
+        notes = [*scaling.notes, *check_values(data, scaling_kinds=scaling.kinds)]
+        arrays = scaling.transform(data)
+        streams = RandomStreams(self.random_state)
+        results = in_session(
+            lambda stop: self._run(data.names, arrays, streams, tuple(callbacks), stop),
+            self.threads,
+        )
+        self.scaling_ = scaling
+        self.notes_ = notes
+        self.seed_ = streams.seed
+        self.view_names_ = data.names
+        self.view_widths_ = data.widths
+        for name, value in results.items():
+            setattr(self, name, value)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Assign samples, known or new, to the clusters: the nearest centre decides."""
+        distances = self.centre_distances(X)
+        return np.asarray(distances.argmin(axis=1), dtype=np.int64)
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Map samples to the features that were clustered, joined over the views."""
+        networks = self._fitted_networks()
+        arrays = self._prepare(X)
+        return in_session(lambda _: self._joined(networks, arrays).cpu().numpy(), self.threads)
+
+    def centre_distances(self, X: Any) -> NDArray[np.float32]:
+        """Return the distance of every sample to every cluster's centre, n × k."""
+        networks = self._fitted_networks()
+        arrays = self._prepare(X)
+        centres = torch.from_numpy(self.cluster_centers_)
+
+        def work(_: StopRequest) -> NDArray[np.float32]:
+            joined = self._joined(networks, arrays)
+            return centre_distances(joined, centres.to(joined.device)).cpu().numpy()
+
+        return in_session(work, self.threads)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:  # noqa: ARG002
+        """Name the columns of :meth:`transform` by view and position."""
+        check_is_fitted(self)
+        each = self.cluster_centers_.shape[1] // len(self.view_names_)
+        return np.asarray([f"{v}_{i}" for v in self.view_names_ for i in range(each)], dtype=object)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.cluster_centers_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    # -- one fit -----------------------------------------------------------------------------------
+
+    def _run(
+        self,
+        names: tuple[str, ...],
+        arrays: list[NDArray[np.float32]],
+        streams: RandomStreams,
+        callbacks: tuple[Callback, ...],
+        stop: StopRequest,
+    ) -> dict[str, Any]:
+        device = pick_device(self.device)
+        source = InMemory([torch.from_numpy(array).to(device) for array in arrays])
+        generators = [streams.torch("networks", name) for name in names]
+        networks = self._build([array.shape[1] for array in arrays], generators).to(device)
+        precision = resolve_precision(self.precision, device)
+        set_precision(networks, precision)
+        watchers = (Guard(), *callbacks)
+        trainer = Trainer(
+            networks,
+            source,
+            streams,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            optimiser_reset=self.optimiser_reset,
+            callbacks=watchers,
+            stop=stop,
+        )
+        run = Run(networks, source, trainer, streams, names, self.n_clusters)
+        try:
+            for watcher in watchers:
+                watcher.on_start(RunInfo(self.method_name, names, self._total_epochs()))
+            learnt = self._learn(run)
+            return {
+                **learnt,
+                **self._cluster(run),
+                "precision_": precision,
+                "history_": trainer.history,
+            }
+        finally:
+            for watcher in watchers:
+                watcher.on_end()
+
+    def _cluster(self, run: Run) -> dict[str, Any]:
+        """k-means on the joined features of all samples."""
+        joined = torch.cat(self._features(run.networks, run.source), dim=1)
+        found = kmeans(
+            joined,
+            self.n_clusters,
+            n_init=self.n_init,
+            generator=run.streams.torch("kmeans", "final"),
+        )
+        # The labels are those of the nearest centre under the arithmetic that predict uses.
+        labels = centre_distances(joined, found.centers).argmin(dim=1)
+        return {
+            "networks_": run.networks.cpu(),
+            "embedding_": joined.cpu().numpy(),
+            "cluster_centers_": found.centers.cpu().numpy(),
+            "labels_": labels.cpu().numpy().astype(np.int64),
+            "inertia_": found.inertia,
+        }
+
+    def _joined(self, networks: nn.Module, arrays: list[NDArray[np.float32]]) -> Tensor:
+        source = InMemory([torch.from_numpy(array) for array in arrays])
+        return torch.cat(self._features(networks, source), dim=1)
+
+    def _features(self, networks: nn.Module, source: InMemory) -> list[Tensor]:
+        """Represent all samples, n rows per view."""
+        return embed(networks, source, lambda xs: self._represent(networks, xs))
+
+    # -- input -------------------------------------------------------------------------------------
+
+    def _take_in(self, X: Any) -> MultiView:
+        """Turn the training data into views; a plain table goes through scikit-learn's checks."""
+        if _is_single_table(X):
+            table = validate_data(self, X, ensure_min_samples=2, **_TABLE_CHECKS)
+            columns = {}
+            if hasattr(self, "feature_names_in_"):
+                columns = {"view1": tuple(self.feature_names_in_)}
+            return MultiView({"view1": table}, columns=columns)
+        data = as_multiview(X)
+        self.n_features_in_ = sum(data.widths)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return data
+
+    def _prepare(self, X: Any) -> list[NDArray[np.float32]]:
+        """Check and scale samples for the fitted networks, views in their order."""
+        if _is_single_table(X) and len(self.view_names_) == 1:
+            table = validate_data(self, X, reset=False, **_TABLE_CHECKS)
+            data = MultiView({self.view_names_[0]: table})
+        else:
+            data = as_multiview(X)
+            if is_sequence_of_tables(X) and data.n_views == len(self.view_names_):
+                # A list has no names: its views are those of the fit, by position.
+                data = MultiView(dict(zip(self.view_names_, data.arrays, strict=True)))
+        check_finite(data)
+        return self.scaling_.transform(data)
+
+    def _check_size(self, data: MultiView) -> None:
+        if data.n_samples < 2:
+            raise DataError(
+                "The data have 1 sample (n_samples=1); clustering needs at least 2, and more "
+                "samples than clusters."
+            )
+        if self.n_clusters > data.n_samples:
+            raise DataError(
+                f"n_clusters is {self.n_clusters}, but the data have {data.n_samples} samples; "
+                "choose at most as many clusters as there are samples."
+            )
+
+    def _fitted_networks(self) -> nn.Module:
+        check_is_fitted(self, "networks_")
+        networks: nn.Module = self.networks_
+        return networks
+
+
+_TABLE_CHECKS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": "numeric",
+    "ensure_all_finite": False,  # our own check names the column
+}
+
+
+def pick_device(device: str) -> torch.device:
+    """Resolve ``auto`` to a GPU where there is one, else the CPU."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise DataError(
+            f"device is '{device}', but PyTorch sees no such GPU; use device='auto' or 'cpu'."
+        )
+    return torch.device(device)
+
+
+def _is_single_table(X: Any) -> bool:
+    """Tell one table (also a data frame, or rows as lists) from several views."""
+    if isinstance(X, MultiView) or is_sequence_of_tables(X):
+        return False
+    return is_frame(X) or not hasattr(X, "keys")

@@ -1,0 +1,94 @@
+"""Checking and parsing of the parameters of methods, from the type hints of their constructors."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, TypeAlias, get_type_hints
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from dwcl.errors import SettingError, nearest
+
+Count: TypeAlias = Annotated[int, Field(ge=1)]
+CountOrNone: TypeAlias = Annotated[int, Field(ge=0)]
+Clusters: TypeAlias = Annotated[int, Field(ge=2)]
+Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Widths: TypeAlias = tuple[Count, ...]
+
+
+@functools.cache
+def settings_model(method: type) -> type[BaseModel]:
+    """Make the pydantic model of a method's constructor: one field per parameter."""
+    hints = get_type_hints(method.__init__, include_extras=True)  # type: ignore[misc]
+    fields: dict[str, Any] = {
+        name: (hints[name], parameter.default)
+        for name, parameter in inspect.signature(method).parameters.items()
+    }
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    return create_model(f"{method.__name__}Settings", __config__=config, **fields)
+
+
+def check_settings(method: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Check parameter values and return them in their proper types.
+
+    NumPy scalars count as the plain numbers that they stand for.
+    """
+    known = settings_model(method).model_fields
+    for name in values:
+        if name not in known:
+            raise SettingError(f"{method.__name__} has no setting '{name}'. {nearest(name, known)}")
+    plain = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in values.items()
+    }
+    try:
+        checked = settings_model(method).model_validate(plain)
+    except ValidationError as failure:
+        raise SettingError(_worded(failure, plain)) from None
+    return {name: getattr(checked, name) for name in plain}
+
+
+def parse_settings(method: type, assignments: Iterable[str]) -> dict[str, Any]:
+    """Parse ``name=value`` texts, as they come from a command line or a recipe.
+
+    A value is read as JSON where it is JSON, as a list where it has commas, else as a text; what
+    it may be is decided by the parameter's type.
+    """
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, separator, text = assignment.partition("=")
+        if not separator:
+            raise SettingError(
+                f"'{assignment}' is not a setting; the form is name=value, "
+                "for example temperature=0.5."
+            )
+        values[name.strip()] = _parse(text.strip())
+    return check_settings(method, values)
+
+
+def _parse(text: str) -> Any:
+    if text in ("None", "none"):
+        return None if text == "None" else text
+    try:
+        return json.loads(text.lower() if text in ("True", "False") else text)
+    except json.JSONDecodeError:
+        return [_parse(part.strip()) for part in text.split(",")] if "," in text else text
+
+
+def _worded(failure: ValidationError, values: Mapping[str, Any]) -> str:
+    """One sentence for the parameters that are wrong, in place of pydantic's report."""
+    reasons: dict[str, list[str]] = {}
+    for error in failure.errors():
+        name = str(error["loc"][0])
+        reason = error["msg"][:1].lower() + error["msg"][1:]
+        reasons.setdefault(name, [])
+        if reason not in reasons[name]:
+            reasons[name].append(reason)
+    return " ".join(
+        f"{name} is {values[name]!r}; {' or '.join(listed)}." for name, listed in reasons.items()
+    )

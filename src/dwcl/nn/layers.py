@@ -1,0 +1,34 @@
+"""Fully connected layers that take their start values from a given generator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+from dwcl.nn.precision import Perceptron
+
+
+def linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
+    """Make a linear layer with PyTorch's default distribution of weights, drawn from `generator`.
+
+    PyTorch itself draws them from its global generator, which belongs to the caller.
+    """
+    # Made without memory first, so that no value is drawn in vain.
+    layer = nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")
+    bound = 1.0 / math.sqrt(inputs)
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=generator)
+        layer.bias.uniform_(-bound, bound, generator=generator)
+    return layer
+
+
+def perceptron(widths: Sequence[int], generator: torch.Generator) -> Perceptron:
+    """Chain linear layers of the given widths, ReLU between them and a linear end."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths):
+        layers += [linear(inputs, outputs, generator), nn.ReLU()]
+    return Perceptron(*layers[:-1])

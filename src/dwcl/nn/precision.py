@@ -1,0 +1,59 @@
+"""The arithmetic of the networks' matrix products while they learn.
+
+``fp32`` multiplies in single precision. ``bf16`` rounds the operands of the layers to bfloat16,
+which processors with native support multiply several times faster; the weights themselves, their
+updates, the losses, and everything that is done with the finished networks stay in single
+precision. ``auto`` takes bf16 where the processor or GPU has it natively.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+Precision: TypeAlias = Literal["fp32", "bf16"]
+PrecisionChoice: TypeAlias = Literal["auto", "fp32", "bf16"]
+
+
+class Perceptron(nn.Sequential):
+    """Layers one after the other, single precision in and out, with a choice inside.
+
+    The choice holds in training mode alone: an embedding is always made in single precision.
+    """
+
+    precision: Precision = "fp32"
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Send a batch through the layers."""
+        if self.precision == "fp32" or not self.training:
+            output: Tensor = super().forward(x)
+            return output
+        with torch.autocast(x.device.type, dtype=torch.bfloat16):
+            rounded: Tensor = super().forward(x)
+        return rounded.float()
+
+
+def set_precision(networks: nn.Module, precision: Precision) -> None:
+    """Choose the arithmetic of all layers of some networks."""
+    for module in networks.modules():
+        if isinstance(module, Perceptron):
+            module.precision = precision
+
+
+def resolve_precision(choice: PrecisionChoice, device: torch.device) -> Precision:
+    """Decide what ``auto`` means on a device; other choices stay as they are."""
+    if choice != "auto":
+        return choice
+    return "bf16" if has_native_bf16(device) else "fp32"
+
+
+def has_native_bf16(device: torch.device) -> bool:
+    """Tell whether a device multiplies bfloat16 numbers by instructions of its own."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu":
+        return False
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))

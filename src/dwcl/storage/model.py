@@ -1,0 +1,207 @@
+"""A fitted model on disk: numbers in safetensors, everything else in JSON, nothing executable.
+
+``model.json`` states the format's version, the method with its settings, the views, the scaling
+and the shape of every tensor; ``model.safetensors`` holds the networks, the scaling's figures, the
+centres and the labels. Both are checked against each other when they are read.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+import dwcl
+from dwcl.data.scaling import Scaling
+from dwcl.errors import FileError, ModelError, SettingError
+from dwcl.files import atomic, write_json
+from dwcl.methods.base import DeepMultiViewClusterer
+from dwcl.methods.registry import get_method
+from dwcl.streams import RandomStreams
+
+FORMAT_VERSION = 1
+MODEL_FILE = "model.json"
+TENSOR_FILE = "model.safetensors"
+
+
+def save_model(model: DeepMultiViewClusterer, folder: str | Path) -> Path:
+    """Write a fitted model into a folder, which is made if need be.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    check_is_fitted(model)
+    folder = Path(folder)
+    make_folder(folder)
+    tensors = _tensors_of(model)
+    description = {
+        "format": FORMAT_VERSION,
+        "dwcl": dwcl.__version__,
+        "method": model.method_name,
+        "settings": _plain_settings(model),
+        "views": [
+            {"name": name, "width": width, "scaling": model.scaling_.kinds[name]}
+            for name, width in zip(model.view_names_, model.view_widths_, strict=True)
+        ],
+        "seed": model.seed_,
+        "results": {name: getattr(model, name) for name in _plain_results(model)},
+        "tensors": {name: list(tensor.shape) for name, tensor in sorted(tensors.items())},
+    }
+    with atomic(folder / TENSOR_FILE) as temporary:
+        save_file(tensors, temporary)
+    write_json(folder / MODEL_FILE, description)
+    return folder
+
+
+def load_model(folder: str | Path) -> DeepMultiViewClusterer:
+    """Read a model that :func:`save_model` wrote; it predicts as the original did."""
+    folder = Path(folder)
+    description = _read_description(folder)
+    method = get_method(description["method"])
+    try:
+        model = method(**_known_settings(description["settings"]))
+        views = description["views"]
+        model.view_names_ = tuple(view["name"] for view in views)
+        model.view_widths_ = tuple(view["width"] for view in views)
+        model.n_features_in_ = sum(model.view_widths_)
+        model.seed_ = description["seed"]
+        for name, value in description["results"].items():
+            setattr(model, name, value)
+        kinds = {view["name"]: view["scaling"] for view in views}
+        expected = description["tensors"]
+    except (KeyError, TypeError, AttributeError, SettingError) as failure:
+        raise _damaged(folder, f"{MODEL_FILE} lacks or garbles {failure}") from failure
+    tensors = _read_tensors(folder, expected)
+    _restore(model, kinds, tensors, folder)
+    return model
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder with its parents, or say clearly why that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise FileError(
+            f"Cannot make the folder {folder}: {failure.strerror}. Choose another place with --out."
+        ) from failure
+
+
+def _tensors_of(model: DeepMultiViewClusterer) -> dict[str, Tensor]:
+    tensors = {f"networks.{name}": t for name, t in model.networks_.state_dict().items()}
+    for name, array in model.scaling_.state().items():
+        tensors[f"scaling.{name}"] = torch.from_numpy(np.ascontiguousarray(array))
+    tensors["centres"] = torch.from_numpy(model.cluster_centers_)
+    tensors["labels"] = torch.from_numpy(model.labels_.astype(np.int32))
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def _restore(
+    model: DeepMultiViewClusterer, kinds: dict[str, str], tensors: dict[str, Tensor], folder: Path
+) -> None:
+    """Put the tensors into a model whose settings and views are known."""
+    generators = [RandomStreams(0).torch("networks", name) for name in model.view_names_]
+    networks = model._build(model.view_widths_, generators)
+    try:
+        networks.load_state_dict(_under("networks.", tensors))
+        scaling = {name: tensor.numpy() for name, tensor in _under("scaling.", tensors).items()}
+        model.scaling_ = Scaling.from_state(kinds, scaling)
+        model.cluster_centers_ = tensors["centres"].numpy()
+        model.labels_ = tensors["labels"].numpy().astype(np.int64)
+    except (RuntimeError, KeyError, ValueError) as failure:
+        raise _damaged(folder, str(failure).replace("\n", " ").replace("\t", "")) from failure
+    model.networks_ = networks
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    path = folder / MODEL_FILE
+    if not path.is_file():
+        raise ModelError(
+            f"{folder} is not a model folder: it has no {MODEL_FILE}. "
+            "Give the folder that 'dwcl fit' wrote."
+        )
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+        version = description["format"]
+    except (ValueError, KeyError, TypeError) as failure:
+        raise _damaged(folder, f"{MODEL_FILE} is not a model's description") from failure
+    if version != FORMAT_VERSION:
+        raise ModelError(
+            f"The model in {folder} has format {version}; this version of dwcl "
+            f"({dwcl.__version__}) reads format {FORMAT_VERSION}. Install the version that wrote "
+            f"it, {description.get('dwcl', 'unknown')}, or a newer one."
+        )
+    return dict(description)
+
+
+def _read_tensors(folder: Path, expected: dict[str, list[int]]) -> dict[str, Tensor]:
+    path = folder / TENSOR_FILE
+    if not path.is_file():
+        raise _damaged(folder, f"{TENSOR_FILE} is missing")
+    try:
+        tensors: dict[str, Tensor] = load_file(path)
+    except (SafetensorError, OSError) as failure:
+        raise _damaged(folder, f"{TENSOR_FILE} cannot be read ({failure})") from failure
+    for name, shape in expected.items():
+        if name not in tensors:
+            raise _damaged(folder, f"the tensor '{name}' is missing from {TENSOR_FILE}")
+        if list(tensors[name].shape) != shape:
+            raise _damaged(
+                folder,
+                f"the tensor '{name}' has shape {list(tensors[name].shape)} where "
+                f"{shape} is expected",
+            )
+    return tensors
+
+
+def _plain_settings(model: DeepMultiViewClusterer) -> dict[str, Any]:
+    """Give the settings as JSON values: a function by its name, a generator by the seed it gave."""
+    settings = {}
+    for name, value in model.get_params(deep=False).items():
+        if name == "random_state":
+            value = model.seed_
+        elif isinstance(value, np.generic):
+            value = value.item()
+        elif callable(value):
+            value = {"<function>": f"{value.__module__}.{getattr(value, '__qualname__', value)}"}
+        settings[name] = value
+    return settings
+
+
+def _known_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Choose the settings to build the model with; functions of the user stay at their defaults.
+
+    They have a part in fitting only, and code is not loaded from a file.
+    """
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in settings.items()
+        if not (isinstance(value, dict) and set(value) == {"<function>"})
+    }
+
+
+def _plain_results(model: DeepMultiViewClusterer) -> list[str]:
+    names = ("best_view_", "view_quality_", "pair_weights_", "inertia_", "notes_")
+    return [name for name in names if hasattr(model, name)]
+
+
+def _damaged(folder: Path, what: str) -> ModelError:
+    return ModelError(
+        f"The model in {folder} is damaged: {what}. Restore the folder from a copy, or fit again."
+    )

@@ -1,0 +1,173 @@
+"""A run folder: what was done, what came out, and the model, for people and for programs.
+
+======================  ========================================================================
+``labels.csv``          sample id, cluster, distance to the own centre and to the next one
+``model.json``          the model, with ``model.safetensors``
+``history.jsonl``       one line per epoch and per assessment of the views
+``run.json``            data with hash, versions, settings, seed, threads, precision, times, scores
+======================  ========================================================================
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+import torch
+from numpy.typing import NDArray
+
+import dwcl
+from dwcl.data.multiview import MultiView
+from dwcl.errors import FileError, ModelError
+from dwcl.files import unwritable, write_json, write_text
+from dwcl.methods.base import DeepMultiViewClusterer, pick_device
+from dwcl.storage.model import make_folder, save_model
+from dwcl.training.callbacks import Record
+
+LABEL_COLUMNS = ("sample", "cluster", "distance", "next_distance")
+
+
+def write_run(
+    folder: Path,
+    model: DeepMultiViewClusterer,
+    data: MultiView,
+    *,
+    facts: dict[str, Any],
+    replace: bool = False,
+) -> Path:
+    """Write a whole run folder; it appears under its name only when it is complete."""
+    check_free(folder, replace=replace)
+    make_folder(folder.parent)
+    try:
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    except OSError as failure:
+        raise unwritable(folder, failure) from failure
+    try:
+        save_model(model, partial)
+        write_text(partial / "labels.csv", labels_csv(data, model.centre_distances(data)))
+        write_text(partial / "history.jsonl", history_lines(model.history_))
+        write_json(partial / "run.json", {**describe_run(model, data), **facts})
+        partial.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        partial.replace(folder)
+    except OSError as failure:
+        raise unwritable(folder, failure) from failure
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def check_free(folder: Path, *, replace: bool = False) -> None:
+    """Refuse, before any work is done, a place that is taken or cannot be written."""
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder} is a file; give the name of a new folder with --out.")
+    if folder.is_dir() and any(folder.iterdir()):
+        if not replace:
+            raise FileError(
+                f"The folder {folder} is there already and not empty; nothing is overwritten. "
+                "Give another one with --out, or replace it with --force."
+            )
+        if not (folder / "run.json").is_file():
+            raise FileError(
+                f"The folder {folder} is not a run of dwcl, so it is not replaced. "
+                "Give another one with --out."
+            )
+    parent = folder.parent
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise FileError(
+            f"Cannot write {folder}: no permission in {parent}. Choose another place with --out."
+        )
+
+
+def describe_run(model: DeepMultiViewClusterer, data: MultiView) -> dict[str, Any]:
+    """Everything that decided the result, and the results in figures."""
+    return {
+        "dwcl": dwcl.__version__,
+        "method": model.method_name,
+        "seed": model.seed_,
+        "n_clusters": model.n_clusters,
+        "data": {
+            "source": data.provenance.source,
+            "sha256": data.provenance.sha256,
+            "fingerprint": data.fingerprint(),
+            "n_samples": data.n_samples,
+            "views": dict(zip(data.names, data.widths, strict=True)),
+            "label_values": data.n_label_values,
+            "layout": list(data.provenance.layout),
+        },
+        "scaling": dict(model.scaling_.kinds),
+        "notes": list(model.notes_),
+        "precision": model.precision_,
+        "device": str(pick_device(model.device)),
+        "threads": model.threads or torch.get_num_threads(),
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "machine": {"system": platform.system(), "processor": platform.machine()},
+        "seconds": seconds_by_phase(model.history_),
+        "best_view": getattr(model, "best_view_", None),
+        "view_quality": getattr(model, "view_quality_", None),
+        "pair_weights": getattr(model, "pair_weights_", None),
+    }
+
+
+def labels_csv(data: MultiView, distances: NDArray[np.float32]) -> str:
+    """Word the clusters as a table: a sample near two centres shows by its two distances."""
+    own = distances.argmin(axis=1)
+    two = np.sort(distances, axis=1)[:, :2]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(LABEL_COLUMNS)
+    for sample, cluster, (first, second) in zip(
+        data.sample_ids.tolist(), own.tolist(), two.tolist(), strict=True
+    ):
+        writer.writerow([sample, cluster, f"{first:.6g}", f"{second:.6g}"])
+    return text.getvalue()
+
+
+def history_lines(history: Sequence[Record]) -> str:
+    """Word the history as JSON lines."""
+    return "".join(json.dumps(record) + "\n" for record in history)
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """Read ``run.json`` and the history of a run folder."""
+    try:
+        facts: dict[str, Any] = json.loads((folder / "run.json").read_text("utf-8"))
+        lines = (folder / "history.jsonl").read_text("utf-8").splitlines()
+        facts["history"] = [json.loads(line) for line in lines]
+    except FileNotFoundError as failure:
+        raise ModelError(
+            f"{folder} is not a run folder: {Path(failure.filename).name} is missing. "
+            "Give the folder that 'dwcl fit' wrote."
+        ) from None
+    except (OSError, ValueError) as failure:
+        raise ModelError(f"The run in {folder} cannot be read: {failure}.") from failure
+    return facts
+
+
+def seconds_by_phase(history: Sequence[Record]) -> dict[str, float]:
+    """Add up the time of the epochs by phase."""
+    seconds: dict[str, float] = {}
+    for record in history:
+        if record["event"] == "epoch":
+            seconds[record["phase"]] = seconds.get(record["phase"], 0.0) + record["seconds"]
+    return {phase: round(total, 3) for phase, total in seconds.items()}

@@ -1,0 +1,134 @@
+"""The state of the views between two stretches of training: clusters, quality, the best view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from dwcl.clustering.kmeans import kmeans
+from dwcl.errors import SettingError
+from dwcl.streams import RandomStreams
+from dwcl.views.discrepancy import cmi
+from dwcl.views.quality import QualityMeasure
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What is known of V views without labels.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The views in their order.
+    labels : Tensor, V × n
+        Clusters of each view by k-means.
+    quality : tuple of float
+        Quality of each view; the silhouette unless another measure was chosen.
+    agreement : tuple of tuple of float
+        CMI of each two views' clusters, V × V; 1 on the diagonal.
+    best : int
+        Position of the best view.
+    """
+
+    names: tuple[str, ...]
+    labels: Tensor
+    quality: tuple[float, ...]
+    agreement: tuple[tuple[float, ...], ...]
+    best: int
+
+    @property
+    def best_name(self) -> str:
+        """Name of the best view."""
+        return self.names[self.best]
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the figures (not the labels of the samples) as plain values for the history."""
+        return {
+            "quality": list(self.quality),
+            "cmi": [list(row) for row in self.agreement],
+            "best_view": self.best_name,
+        }
+
+
+ViewChoice: TypeAlias = Callable[[tuple[float, ...], tuple[tuple[float, ...], ...]], int]
+"""Chooses the best view: from the qualities (V) and the agreements (V × V) to a position."""
+
+
+def by_quality(
+    quality: tuple[float, ...],
+    agreement: tuple[tuple[float, ...], ...],  # noqa: ARG001 - the common form of a ViewChoice
+) -> int:
+    """Choose the view with the highest quality, the first of equal ones (the paper's rule)."""
+    return max(range(len(quality)), key=quality.__getitem__)
+
+
+def by_agreement(
+    quality: tuple[float, ...],  # noqa: ARG001 - the common form of a ViewChoice
+    agreement: tuple[tuple[float, ...], ...],
+) -> int:
+    """Choose the view whose clusters agree most with those of the others.
+
+    A view of few features can be compact, so of high silhouette, and still tell little; what it
+    finds is then not confirmed by other views.
+    """
+    return max(range(len(agreement)), key=lambda v: sum(agreement[v]))
+
+
+def assess(
+    features: Sequence[Tensor],
+    names: Sequence[str],
+    n_clusters: int,
+    *,
+    quality: QualityMeasure,
+    choose: ViewChoice,
+    n_init: int,
+    streams: RandomStreams,
+    stage: str,
+) -> Assessment:
+    """Cluster each view, judge it, compare it with the others, and choose the best.
+
+    Parameters
+    ----------
+    features : sequence of Tensor, n × d_v
+        H or Ĥ of each view.
+    names : sequence of str
+        The views' names; randomness goes by them, so that the order of views has no influence.
+    n_clusters, n_init : int
+        For k-means.
+    quality : QualityMeasure
+        Judges one view.
+    choose : ViewChoice
+        Chooses among all.
+    streams, stage : RandomStreams, str
+        Randomness, and the name of the moment for it.
+    """
+    labels = [
+        kmeans(h, n_clusters, n_init=n_init, generator=streams.torch("kmeans", stage, name)).labels
+        for h, name in zip(features, names, strict=True)
+    ]
+    qualities = tuple(
+        float(quality(h, found, streams.torch("quality", stage, name)))
+        for h, found, name in zip(features, labels, names, strict=True)
+    )
+    agreement = _symmetric(labels)
+    best = choose(qualities, agreement)
+    if not 0 <= best < len(names):
+        raise SettingError(
+            f"The function that chooses the best view returned {best!r}; a position from 0 to "
+            f"{len(names) - 1} is expected."
+        )
+    return Assessment(tuple(names), torch.stack(labels), qualities, agreement, int(best))
+
+
+def _symmetric(labels: Sequence[Tensor]) -> tuple[tuple[float, ...], ...]:
+    """CMI of all pairs of views; each unordered pair is computed once."""
+    n_views = len(labels)
+    table = [[1.0] * n_views for _ in range(n_views)]
+    for v in range(n_views):
+        for w in range(v):
+            table[v][w] = table[w][v] = cmi(labels[v], labels[w])
+    return tuple(map(tuple, table))

@@ -1,0 +1,43 @@
+"""How good a view is, judged from its features and their clusters alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from dwcl.clustering.silhouette import silhouette
+
+
+class QualityMeasure(Protocol):
+    """Judges one view: greater is better.
+
+    Called with the features (n × d), the k-means labels found in them (n) and a generator for
+    measures that sample. Any function of this form can take the silhouette's place.
+    """
+
+    def __call__(self, features: Tensor, labels: Tensor, generator: torch.Generator, /) -> float:
+        """Return the quality."""
+        ...
+
+
+class SilhouetteQuality:
+    """Mean silhouette coefficient: exact up to `budget` samples, above on a seeded sample."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+
+    def __call__(self, features: Tensor, labels: Tensor, generator: torch.Generator, /) -> float:
+        """Return the mean silhouette of a view's clusters."""
+        return silhouette(features, labels, budget=self.budget, generator=generator).mean
+
+    def samples_used(self, n_samples: int) -> int:
+        """Tell how many samples the measure looks at."""
+        return min(n_samples, self.budget)
+
+
+def exponential_quality_weight(quality_v: float, quality_w: float) -> float:
+    """W_SI(v, w) = e^(SI_v) · e^(SI_w): between 1 and e² for silhouettes between 0 and 1."""
+    return math.exp(quality_v + quality_w)

@@ -1,0 +1,86 @@
+"""Which pairs of views are contrasted, and how much each pair counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from dwcl.views.assessment import Assessment
+
+Mechanism: TypeAlias = Literal["best-other", "pairwise"]
+QualityWeight: TypeAlias = Callable[[float, float], float]
+"""From the qualities of two views to the factor of their pair."""
+DiscrepancyWeight: TypeAlias = Callable[[float], float]
+"""From the agreement (CMI) of two views to the factor of their pair."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two views that are contrasted.
+
+    Attributes
+    ----------
+    v, w : int
+        Positions of the views; equal for a view paired with itself.
+    terms : int
+        How many terms of the objective it stands for: the loss is symmetric, so the two ordered
+        pairs of the pairwise mechanism are computed once.
+    weight : float
+        Factor of the pair's mean loss, all its terms together.
+    """
+
+    v: int
+    w: int
+    terms: int
+    weight: float
+
+
+def cmi_weight(agreement: float) -> float:
+    """W_CMI = e^CMI − 1: 0 for views that tell nothing of each other, e − 1 for equal ones."""
+    return math.expm1(agreement)
+
+
+def weigh_pairs(
+    assessment: Assessment,
+    mechanism: Mechanism,
+    *,
+    quality_weight: QualityWeight | None,
+    discrepancy_weight: DiscrepancyWeight | None,
+    self_pairs: bool = True,
+) -> list[Pair]:
+    """List the pairs of a mechanism with their weights.
+
+    ``best-other`` pairs each of the V views with the best one, V terms in all; ``pairwise`` takes
+    all V² ordered pairs. The pairs of a view with itself, which both sums of the paper include,
+    can be left out. A factor that is None counts as 1.
+    """
+    n_views = len(assessment.names)
+
+    def weight(v: int, w: int) -> float:
+        factor = 1.0
+        if quality_weight is not None:
+            factor *= quality_weight(assessment.quality[v], assessment.quality[w])
+        if discrepancy_weight is not None:
+            factor *= discrepancy_weight(assessment.agreement[v][w])
+        return factor
+
+    if mechanism == "best-other":
+        best = assessment.best
+        pairs = [Pair(v, best, 1, weight(v, best)) for v in range(n_views)]
+    else:
+        pairs = [
+            Pair(v, w, 1, weight(v, w)) if v == w else Pair(v, w, 2, weight(v, w) + weight(w, v))
+            for v in range(n_views)
+            for w in range(v, n_views)
+        ]
+    return [pair for pair in pairs if self_pairs or pair.v != pair.w]
+
+
+def as_records(pairs: list[Pair], assessment: Assessment) -> list[dict[str, Any]]:
+    """Return the pairs by the names of their views, as plain values for the history."""
+    names = assessment.names
+    return [
+        {"views": [names[p.v], names[p.w]], "terms": p.terms, "weight": p.weight} for p in pairs
+    ]
