@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import numbers
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,7 @@ def as_seed(random_state: Any) -> int:
     """Turn whatever serves as a random state into one whole number that is not negative."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         if random_state < 0:
             raise SettingError(f"random_state is {random_state}; a seed must be 0 or greater.")
         return int(random_state)

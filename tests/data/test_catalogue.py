@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from dwcl.data.catalogue import Catalogue, Entry, Mirror, entries, find, shape_in_words
+from dwcl.data.fetch import import_file, load
 from dwcl.errors import SettingError
 
 PAPER = {
@@ -116,3 +117,19 @@ def test_names_and_files_must_differ() -> None:
     built = [Entry(name=name, kind="build", title="", filename="x.npz") for name in ("c", "d")]
     with pytest.raises(ValidationError, match="two entries have the same file name"):
         Catalogue(entries=tuple(built))
+
+
+def test_the_files_of_the_catalogue_have_the_shapes_that_it_says(
+    shared_data: Path, tmp_path: Path
+) -> None:
+    by_name = {"Scene_15": "scene15", "MSRC_v1": "msrc-v1", "PIE_face_10": "pie-face-10"}
+    for file in ("Scene_15", "MSRC_v1", "HW", "PIE_face_10", "BBCSport", "synthetic3d"):
+        entry = find(by_name.get(file, file))
+        import_file(entry, shared_data / f"{file}.mat", tmp_path)
+        assert entry.shape_from == "file"
+        data = load(entry, home=tmp_path, fetch_if_missing=False)
+        assert (data.n_samples, data.widths, data.n_label_values) == (
+            entry.n,
+            entry.widths,
+            entry.classes,
+        )

@@ -110,7 +110,7 @@ def test_a_failed_download_leaves_the_earlier_file(
 def test_what_an_interrupted_run_left_is_not_taken_up(
     web: Any, make_entry: Make, tmp_path: Path
 ) -> None:
-    stale = tmp_path / ".tiny.0123456789ab.partial.bin"
+    stale = tmp_path / ".tiny.bin.0123abcd"
     stale.write_bytes(CONTENT[:500])
     entry = make_entry(CONTENT, web.put("/a", CONTENT))
     assert download(entry, tmp_path / "tiny.bin").read_bytes() == CONTENT
@@ -136,7 +136,7 @@ def test_a_folder_that_cannot_be_written_stops_at_once(
 ) -> None:
     (tmp_path / "file").write_bytes(b"")
     entry = make_entry(CONTENT, web.put("/a", CONTENT), web.put("/b", CONTENT))
-    with pytest.raises(FileError, match=r"Cannot write .*tiny.bin"):
+    with pytest.raises(FileError, match=r"Cannot make the folder of data sets .*file"):
         download(entry, tmp_path / "file" / "tiny.bin")
     assert web.asked == []
 

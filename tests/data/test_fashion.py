@@ -125,6 +125,8 @@ def test_a_seed_that_is_none(seed: object, folder: Path, tmp_path: Path) -> None
 def test_settings_that_make_no_sense(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="at least one sample per class"):
         build(folder, tmp_path / "out.npz", per_class=0)
+    with pytest.raises(FileError, match=r"Cannot write .*none/out\.npz"):
+        build(folder, tmp_path / "none" / "out.npz")
     with pytest.raises(SettingError, match=r"out\.mat; give a name that ends in \.npz"):
         build(folder, tmp_path / "out.mat")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from dwcl.data.multiview import Matrix, MultiView
 
@@ -43,5 +44,5 @@ def describe(data: MultiView) -> dict[str, Any]:
 def density(view: Matrix) -> float:
     """Share of the n × d entries that are not zero."""
     # Stored zeros of a sparse view are zeros.
-    nonzero = view.count_nonzero() if sp.issparse(view) else np.count_nonzero(view)
-    return float(nonzero / (view.shape[0] * view.shape[1]))
+    values: NDArray[Any] = np.asarray(view.data if sp.issparse(view) else view)
+    return float(np.count_nonzero(values) / (view.shape[0] * view.shape[1]))

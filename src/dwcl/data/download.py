@@ -9,8 +9,9 @@ import pooch
 from requests import exceptions as web  # pooch's downloader raises the errors of requests
 
 from dwcl.data.catalogue import Entry
-from dwcl.data.home import replacing
+from dwcl.data.home import make_home
 from dwcl.errors import FileError
+from dwcl.files import atomic, sha256_of
 
 TIMEOUT = (10.0, 60.0)
 """Seconds to wait for a connection, and for the next piece of a file."""
@@ -102,6 +103,7 @@ def download(entry: Entry, target: Path, progress: bool | ProgressBar = False) -
     FileError
         If no mirror gives the file, with the reason of each; or if it cannot be written.
     """
+    make_home(target.parent)
     bar = TerminalBar(entry.name, entry.bytes or 0) if progress is True else progress
     reasons = []
     try:
@@ -125,7 +127,7 @@ def _from_mirror(entry: Entry, url: str, target: Path, bar: bool | ProgressBar) 
     if bar:
         bar.reset()  # type: ignore[union-attr]
     fetch_to = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT)
-    with replacing(target) as partial:
+    with atomic(target) as partial:
         try:
             fetch_to(url, str(partial), None)
         except web.RequestException as error:
@@ -138,7 +140,7 @@ def _from_mirror(entry: Entry, url: str, target: Path, bar: bool | ProgressBar) 
 def difference(entry: Entry, path: Path) -> str | None:
     """Tell how a file differs from the entry's, None when it is the same to the byte."""
     size = path.stat().st_size
-    got = pooch.file_hash(str(path), alg="sha256")
+    got = sha256_of(path)
     if got == entry.sha256:
         return None
     return (

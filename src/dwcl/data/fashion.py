@@ -16,13 +16,13 @@ import struct
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dwcl.data.home import data_home, replacing
+from dwcl.data.home import data_home, make_home
 from dwcl.errors import DataError, FileError, SettingError
+from dwcl.files import atomic
 
 logger = logging.getLogger(__name__)
 
@@ -101,14 +101,18 @@ def build_fashion(
         _check_original(hashes)
     rows = deal(labels, per_class, np.random.default_rng(int(seed)))  # n × v
     made_from = {"seed": int(seed), "samples_per_class": per_class, "sha256": hashes}
-    arrays: dict[str, NDArray[Any]] = {
-        f"view{view}": images[rows[:, view - 1]].astype(np.float32) / np.float32(255)
-        for view in range(1, N_VIEWS + 1)
-    }
-    arrays["labels"] = labels[rows[:, 0]]
-    arrays["provenance"] = np.array(json.dumps(made_from, sort_keys=True))
-    with replacing(target) as partial:
-        np.savez_compressed(partial, **arrays)
+    views = [images[rows[:, v]].astype(np.float32) / np.float32(255) for v in range(N_VIEWS)]
+    if out is None:
+        make_home(target.parent)
+    with atomic(target) as partial, partial.open("wb") as file:
+        np.savez_compressed(
+            file,
+            view1=views[0],
+            view2=views[1],
+            view3=views[2],
+            labels=labels[rows[:, 0]],
+            provenance=np.array(json.dumps(made_from, sort_keys=True)),
+        )
     logger.info("built %s: %d samples, seed %d", target, len(rows), seed)
     return target
 

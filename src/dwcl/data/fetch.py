@@ -11,9 +11,10 @@ from typing import Any
 from dwcl.data.catalogue import PREFIX, Entry, find, shape_in_words
 from dwcl.data.download import ProgressBar, difference, download
 from dwcl.data.fashion import build_fashion, built_with
-from dwcl.data.home import data_home, replacing
+from dwcl.data.home import data_home, make_home
 from dwcl.data.multiview import MultiView
 from dwcl.errors import DataError, FileError, SettingError
+from dwcl.files import atomic
 
 logger = logging.getLogger(__name__)
 
@@ -72,23 +73,10 @@ def fetch(
         If there is no such data set.
     """
     entry = find(name)
-    folder = data_home(home)
-    stored = _stored(entry, folder)
-    if stored is not None and entry.kind != "download":
-        return stored
-    if entry.kind == "embedded":
-        raise DataError(f"'{entry.name}' is part of dwcl: there is no file to fetch. Load it.")
-    if entry.kind == "import":
-        raise FileError(_how_to_import(entry))
-    if entry.kind == "build":
-        return build_fashion(home=folder)
-    target = folder / str(entry.filename)
-    if target.is_file():
-        trouble = difference(entry, target)
-        if trouble is None:
-            return target
-        logger.warning("%s is damaged (%s); it is fetched again.", target, trouble)
-    return download(entry, target, progress)
+    path = _fetched(entry, data_home(home), progress)
+    if _is_archive(entry, path):
+        logger.warning("%s", _how_to_extract(entry, path))
+    return path
 
 
 def import_file(name: str | Entry, path: str | Path, home: str | Path | None = None) -> Path:
@@ -125,9 +113,9 @@ def import_file(name: str | Entry, path: str | Path, home: str | Path | None = N
     folder = data_home(home)
     target = folder / str(entry.filename)
     if entry.kind == "download":
-        return _copy_checked(entry, path, target)
+        return _copy(path, target, hashed=entry)
     if entry.kind == "archive" and path.suffix.lower() == target.suffix:
-        copy = _copy_checked(entry, path, target)
+        copy = _copy(path, target, hashed=entry)
         logger.warning("%s", _how_to_extract(entry, copy))
         return copy
     return _import_by_shape(entry, path, folder)
@@ -241,44 +229,76 @@ def _stored(entry: Entry, folder: Path, beside: Path | None = None) -> Path | No
     return next((path for path in found if path.name != entry.filename and path != beside), None)
 
 
+def _is_archive(entry: Entry, path: Path) -> bool:
+    return entry.kind == "archive" and path.name == entry.filename
+
+
+def _fetched(entry: Entry, folder: Path, progress: bool | ProgressBar) -> Path:
+    stored = _stored(entry, folder)
+    if stored is not None and entry.kind != "download":
+        return stored
+    if entry.kind == "embedded":
+        raise DataError(f"'{entry.name}' is part of dwcl: there is no file to fetch. Load it.")
+    if entry.kind == "import":
+        raise FileError(_how_to_import(entry))
+    if entry.kind == "build":
+        return build_fashion(home=folder)
+    target = folder / str(entry.filename)
+    if target.is_file():
+        trouble = difference(entry, target)
+        if trouble is None:
+            return target
+        logger.warning("%s is damaged (%s); it is fetched again.", target, trouble)
+    return download(entry, target, progress)
+
+
 def _to_read(
     entry: Entry,
     home: str | Path | None,
     fetch_if_missing: bool,
     progress: bool | ProgressBar,
 ) -> Path:
-    if not fetch_if_missing and status(entry, home) != "here":
-        verb = {"build": "build", "import": "import"}.get(entry.kind, "fetch")
-        file = " FILE" if verb == "import" else ""
-        raise FileError(
-            f"'{entry.name}' is not in {data_home(home)} ({status(entry, home)}). "
-            f"Run: dwcl data {verb} {entry.name}{file}"
-        )
-    path = fetch(entry, home=home, progress=progress)
-    if entry.kind == "archive" and path.name == entry.filename:
+    if not fetch_if_missing:
+        return _already_here(entry, data_home(home))
+    path = _fetched(entry, data_home(home), progress)
+    if _is_archive(entry, path):
         raise FileError(_how_to_extract(entry, path))
     return path
 
 
-def _copy(path: Path, target: Path) -> None:
+def _already_here(entry: Entry, folder: Path) -> Path:
+    path = _stored(entry, folder)
+    if path is None:
+        verb = {"build": "build", "import": "import"}.get(entry.kind, "fetch")
+        file = " FILE" if verb == "import" else ""
+        raise FileError(
+            f"'{entry.name}' is not in {folder} ({status(entry, folder)}). "
+            f"Run: dwcl data {verb} {entry.name}{file}"
+        )
+    if entry.kind == "download" and (trouble := difference(entry, path)) is not None:
+        raise FileError(f"{path} is damaged ({trouble}). Run: dwcl data fetch {entry.name}")
+    return path
+
+
+def _copy(path: Path, target: Path, hashed: Entry | None = None) -> Path:
+    """Copy a file into the storage folder; with `hashed`, only if it is the file of that entry."""
     # Opened on its own, so that trouble with the original is not reported as one of the copy.
     try:
         source = path.open("rb")
     except OSError as error:
         raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
-    with source, target.open("wb") as copy:
-        shutil.copyfileobj(source, copy)
-
-
-def _copy_checked(entry: Entry, path: Path, target: Path) -> Path:
-    # The copy is checked, not the original, which may change meanwhile.
-    with replacing(target) as partial:
-        _copy(path, partial)
-        if (trouble := difference(entry, partial)) is not None:
-            raise DataError(
-                f"{path} is not the file of '{entry.name}' but {trouble}. "
-                f"Get the right file, or use yours under its own name: {path}"
-            )
+    with source:
+        make_home(target.parent)
+        with atomic(target) as partial:
+            with partial.open("wb") as copy:
+                shutil.copyfileobj(source, copy)
+            # The copy is checked, not the original, which may change meanwhile.
+            trouble = None if hashed is None else difference(hashed, partial)
+            if hashed is not None and trouble is not None:
+                raise DataError(
+                    f"{path} is not the file of '{hashed.name}' but {trouble}. "
+                    f"Get the right file, or use yours under its own name: {path}"
+                )
     return target
 
 
@@ -301,8 +321,7 @@ def _import_by_shape(entry: Entry, path: Path, folder: Path) -> Path:
         logger.warning("%s: %s", entry.name, remark)
     ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
     target = folder / f"{entry.name}{ending.lower()}"
-    with replacing(target) as partial:
-        _copy(path, partial)
+    _copy(path, target)
     while (earlier := _stored(entry, folder, beside=target)) is not None:
         earlier.unlink()
     return target
@@ -333,7 +352,8 @@ def _without_extra_column(entry: Entry, data: MultiView) -> MultiView:
     """Cut off the last column of every view where the catalogue knows that it is no feature."""
     if not entry.extra_column or entry.widths is None:
         return data
-    if sorted(data.widths) != sorted(width + 1 for width in entry.widths):
+    # View by view, so that a choice of views is cut as well.
+    if any(width in entry.widths or width - 1 not in entry.widths for width in data.widths):
         return data
     line = "the last column of every view is cut off: it is no feature"
     return replace(

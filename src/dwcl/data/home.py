@@ -1,16 +1,13 @@
-"""The folder of fetched, imported and built data sets, and how a file gets there whole."""
+"""The folder in which fetched, imported and built data sets lie."""
 
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pooch
 
-from dwcl.errors import DwclError, FileError
+from dwcl.errors import FileError
 
 VARIABLE = "DWCL_DATA"
 """The environment variable that names the folder."""
@@ -29,39 +26,18 @@ def data_home(home: str | Path | None = None) -> Path:
     return Path(chosen).expanduser()
 
 
-@contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """Give a name to write to, and move the file to `target` once it is complete.
-
-    The name is fresh each time, so what an interrupted run left behind is never taken up, and
-    two processes that write the same file do not disturb each other. It lies in the folder of
-    the target, because only within one file system is a move a single step. After an error it
-    is gone.
+def make_home(folder: Path) -> None:
+    """Make the storage folder where it is not there yet.
 
     Raises
     ------
     FileError
-        If the folder cannot be made or the file not be written.
+        If that cannot be.
     """
-    partial = target.with_name(f".{target.stem}.{uuid.uuid4().hex[:12]}.partial{target.suffix}")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        yield partial
-        partial.replace(target)
-    except DwclError:
-        raise
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(
-            f"Cannot write {target}: {error.strerror or error}. "
-            f"Choose another folder with the environment variable {VARIABLE}, or make room."
+            f"Cannot make the folder of data sets {folder}: {error.strerror or error}. "
+            f"Choose another with the environment variable {VARIABLE}."
         ) from error
-    finally:
-        _remove(partial)
-
-
-def _remove(partial: Path) -> None:
-    # An unreachable folder has been reported already; a second error would hide the first.
-    try:
-        partial.unlink(missing_ok=True)
-    except OSError:
-        return

@@ -273,7 +273,7 @@ def _as_labels(labels: ArrayLike | None) -> NDArray[Any] | None:
 
 
 def _is_nested(item: Any) -> bool:
-    """A table given as a list of rows, inside a list of tables."""
+    """Tell whether an item of a list of tables is a table, written as a list of rows."""
     return isinstance(item, list | tuple) and bool(item) and isinstance(item[0], list | tuple)
 
 

@@ -52,8 +52,9 @@ def resolve_precision(choice: PrecisionChoice, device: torch.device) -> Precisio
 def has_native_bf16(device: torch.device) -> bool:
     """Tell whether a device multiplies bfloat16 numbers by instructions of its own."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type != "cpu":
         return False
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    # Older versions of PyTorch do not tell; bf16 can then still be asked for by name.
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
