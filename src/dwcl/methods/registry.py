@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any, TypeGuard
 
 from dwcl.errors import SettingError, nearest
 from dwcl.methods.base import DeepMultiViewClusterer
@@ -27,6 +28,14 @@ def methods() -> Mapping[str, type[DeepMultiViewClusterer]]:
             if is_method and member.__module__ == module.__name__:
                 found[member.method_name] = member
     return MappingProxyType(dict(sorted(found.items())))
+
+
+def _is_method(member: Any) -> TypeGuard[type[DeepMultiViewClusterer]]:
+    return (
+        isinstance(member, type)
+        and issubclass(member, DeepMultiViewClusterer)
+        and not inspect.isabstract(member)
+    )
 
 
 def get_method(name: str) -> type[DeepMultiViewClusterer]:

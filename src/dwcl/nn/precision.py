@@ -27,12 +27,11 @@ class Perceptron(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         """Send a batch through the layers."""
-        if self.precision == "fp32" or not self.training:
-            output: Tensor = super().forward(x)
-            return output
-        with torch.autocast(x.device.type, dtype=torch.bfloat16):
-            rounded: Tensor = super().forward(x)
-        return rounded.float()
+        rounded = self.precision == "bf16" and self.training
+        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=rounded):
+            for layer in self:
+                x = layer(x)
+        return x.float() if rounded else x
 
 
 def set_precision(networks: nn.Module, precision: Precision) -> None:
