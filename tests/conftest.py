@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,3 +33,21 @@ def shared_data() -> Path:
     if not (folder / "MSRC_v1.mat").exists():
         pytest.skip(f"the development data sets are not in {folder} (set DWCL_DEV_DATA)")
     return folder
+
+
+@pytest.fixture
+def small() -> dict[str, Any]:
+    """Settings under which a fit takes a fraction of a second."""
+    return {
+        "encoder": (32, 32),
+        "latent": 16,
+        "embedding": 8,
+        "pretrain_epochs": 8,
+        "iterations": 2,
+        "epochs": 6,
+        "batch_size": 32,
+        "learning_rate": 3e-3,
+        "n_init": 3,
+        "threads": 1,
+        "precision": "fp32",
+    }

@@ -111,12 +111,12 @@ def count_clusters(wanted: str, data: MultiView) -> int:
                 "the labels with --labels."
             )
         return seen
-    try:
-        return int(wanted)
-    except ValueError:
+    if not wanted.isdecimal() or int(wanted) < 2:
         raise SettingError(
-            f"--clusters is '{wanted}'; a whole number from 2, or 'labels', is expected."
-        ) from None
+            f"--clusters is '{wanted}'; a whole number from 2 to the number of samples, "
+            "or 'labels', is expected."
+        )
+    return int(wanted)
 
 
 def run_fit(

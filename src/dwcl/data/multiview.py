@@ -69,6 +69,11 @@ class MultiView:
     provenance: Provenance = field(default_factory=Provenance)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.views, Mapping):
+            raise DataError(
+                f"MultiView takes a mapping from names to tables, and got {_kind(self.views)}. "
+                "dwcl.as_multiview takes lists and single tables too."
+            )
         if not self.views:
             raise DataError(
                 "No view was given; at least one table of samples × features is needed."
@@ -80,17 +85,17 @@ class MultiView:
             )
         _check_same_length(views)
         n = next(iter(views.values())).shape[0]
-        ids = np.arange(n) if self.sample_ids is None else np.asarray(self.sample_ids)
+        ids = np.arange(n) if self.sample_ids is None else _as_array(self.sample_ids, "sample ids")
         _check_vector(ids, n, "sample ids")
         if len(set(ids.tolist())) < n:
             twice = next(i for i in _repeated(ids))
             raise DataError(
                 f"The sample id {twice!r} occurs more than once; ids must tell samples apart."
             )
-        labels = None if self.labels is None else np.asarray(self.labels)
+        labels = _as_labels(self.labels)
         if labels is not None:
             _check_vector(labels, n, "labels")
-        columns = {name: tuple(map(str, self.columns[name])) for name in self.columns}
+        columns = {str(name): tuple(map(str, names)) for name, names in self.columns.items()}
         for name, names in columns.items():
             if name not in views or len(names) != views[name].shape[1]:
                 raise DataError(
@@ -133,11 +138,15 @@ class MultiView:
     @property
     def n_label_values(self) -> int | None:
         """Number of different label values, None without labels."""
-        return None if self.labels is None else len(np.unique(self.labels))
+        if self.labels is None:
+            return None
+        if self.labels.dtype.kind == "O":  # text beside gaps, say, which has no order
+            return len(set(self.labels.tolist()))
+        return len(np.unique(self.labels))
 
     def __getitem__(self, name: str) -> Matrix:
         if name not in self.views:
-            raise DataError(f"There is no view '{name}'. {nearest(name, self.views)}")
+            raise DataError(f"There is no view '{name}'. {nearest(str(name), self.views)}")
         return self.views[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -150,6 +159,11 @@ class MultiView:
         labels = "" if self.labels is None else f", {self.n_label_values} label values"
         return f"MultiView({self.n_samples} samples; {views}{labels})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy by the parts: a read-only mapping cannot be sent to another process itself."""
+        parts = (dict(self.views), self.sample_ids, self.labels, dict(self.columns))
+        return (MultiView, (*parts, self.provenance))
+
     # -- others of its kind ------------------------------------------------------------------------
 
     def select(self, names: Sequence[str]) -> MultiView:
@@ -160,7 +174,14 @@ class MultiView:
 
     def take(self, rows: ArrayLike) -> MultiView:
         """Return the chosen samples (positions or a mask) of every view."""
-        index = np.arange(self.n_samples)[np.asarray(rows)]
+        n = self.n_samples
+        try:
+            index = np.arange(n)[_as_array(rows, "rows")]
+        except IndexError as failure:
+            raise DataError(
+                f"These rows cannot be taken of {n} samples: {failure}. Positions from 0 to "
+                f"{n - 1}, or a mask of {n} truth values, are expected."
+            ) from failure
         return replace(
             self,
             views={name: view[index] for name, view in self.views.items()},
@@ -203,18 +224,22 @@ def as_multiview(data: Any, *, labels: ArrayLike | None = None) -> MultiView:
 
     if isinstance(data, MultiView):
         return data if labels is None else data.with_labels(labels)
-    if is_frame(data):
-        return from_frames({"view1": data}, labels=labels)
-    if isinstance(data, Mapping):
-        if data and all(is_frame(table) for table in data.values()):
-            return from_frames(data, labels=labels)
-        return MultiView(views=data, labels=_as_labels(labels))
-    if is_sequence_of_tables(data):
-        if any(is_frame(table) for table in data):
-            return from_frames({f"view{i}": t for i, t in enumerate(data, 1)}, labels=labels)
-        views = {f"view{i}": table for i, table in enumerate(data, 1)}
-        return MultiView(views=views, labels=_as_labels(labels))
-    return MultiView(views={"view1": data}, labels=_as_labels(labels))
+    tables: Mapping[Any, Any] = {"view1": data}
+    if isinstance(data, Mapping) and not is_frame(data) and not sp.issparse(data):
+        tables = data
+    elif is_sequence_of_tables(data):
+        tables = {f"view{i}": table for i, table in enumerate(data, 1)}
+    frames = [name for name, table in tables.items() if is_frame(table)]
+    if frames and len(frames) < len(tables):
+        other = next(name for name in tables if name not in frames)
+        raise DataError(
+            f"View '{frames[0]}' is a data frame and view '{other}' is not, so it is open how "
+            "their rows belong together. Give data frames for all views, or arrays for all "
+            "(frame.to_numpy(), rows in the same order)."
+        )
+    if frames:
+        return from_frames(tables, labels=labels)
+    return MultiView(views=tables, labels=_as_labels(labels))
 
 
 def is_sequence_of_tables(data: Any) -> bool:
@@ -226,6 +251,11 @@ def is_sequence_of_tables(data: Any) -> bool:
 
 def as_matrix(view: Any, name: str) -> Matrix:
     """Check one table and return it as a real 2-D array or CSR array, uncopied if it is one."""
+    if np.ma.is_masked(view):
+        raise DataError(
+            f"View '{name}' has masked entries, and values behind them that must not be used. "
+            "Fill them, for example with the means of their columns, or leave out their rows."
+        )
     if sp.issparse(view):
         matrix: Matrix = sp.csr_array(view)
     else:
@@ -234,7 +264,7 @@ def as_matrix(view: Any, name: str) -> Matrix:
         if detach is not None:
             view = detach().cpu()
             view = view.float() if str(view.dtype) == "torch.bfloat16" else view
-        matrix = np.asarray(view)
+        matrix = _as_array(view, f"values of view '{name}'")
     if matrix.ndim != 2:
         raise DataError(
             f"View '{name}' has shape {matrix.shape}; a table of samples × features (2-D) is "
@@ -269,7 +299,24 @@ def _parts(view: Any) -> Iterator[NDArray[Any]]:
 
 
 def _as_labels(labels: ArrayLike | None) -> NDArray[Any] | None:
-    return None if labels is None else np.asarray(labels)
+    return None if labels is None else _as_array(labels, "labels")
+
+
+def _as_array(values: Any, what: str) -> NDArray[Any]:
+    """Return values as an array; rows of different lengths, say, do not make one."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as failure:
+        raise DataError(
+            f"The {what} ({_kind(values)}) cannot be used as an array: {str(failure).rstrip('.')}. "
+            "Rows of one length are expected; sparse data as a scipy.sparse matrix."
+        ) from failure
+
+
+def _kind(value: Any) -> str:
+    """Name the type of a value, with its library."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 def _is_nested(item: Any) -> bool:

@@ -25,7 +25,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,11 @@ class Scaling:
             for array in columns.values():
                 array.flags.writeable = False
             set_(self, part, MappingProxyType(columns))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy by the parts: a read-only mapping cannot be copied to another process itself."""
+        parts = (self.kinds, self.offsets, self.factors)
+        return (Scaling, (*map(dict, parts), self.notes))
 
     @classmethod
     def fit(cls, data: MultiView, spec: str | Mapping[str, str] = DEFAULT) -> Scaling:

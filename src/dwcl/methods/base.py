@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
@@ -300,6 +301,6 @@ def pick_device(device: str) -> torch.device:
 
 def _is_single_table(X: Any) -> bool:
     """Tell one table (also a data frame, or rows as lists) from several views."""
-    if isinstance(X, MultiView) or is_sequence_of_tables(X):
-        return False
-    return is_frame(X) or not hasattr(X, "keys")
+    if sp.issparse(X) or is_frame(X):
+        return True
+    return not isinstance(X, MultiView | Mapping) and not is_sequence_of_tables(X)

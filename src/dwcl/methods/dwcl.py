@@ -162,7 +162,7 @@ class DWCL(DeepMultiViewClusterer):
 
     def __init__(
         self,
-        n_clusters: Clusters = 8,
+        n_clusters: Count = 8,
         *,
         mechanism: Mechanism = "best-other",
         self_pairs: bool = True,

@@ -8,7 +8,7 @@ import inspect
 import pkgutil
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Any, cast
 
 from dwcl.errors import SettingError, nearest
 from dwcl.methods.base import DeepMultiViewClusterer
@@ -30,7 +30,7 @@ def methods() -> Mapping[str, type[DeepMultiViewClusterer]]:
     return MappingProxyType(dict(sorted(found.items())))
 
 
-def _is_method(member: Any) -> TypeGuard[type[DeepMultiViewClusterer]]:
+def _is_method(member: Any) -> bool:
     return (
         isinstance(member, type)
         and issubclass(member, DeepMultiViewClusterer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -13,7 +15,7 @@ from dwcl.clustering.kmeans import kmeans
 from dwcl.errors import SettingError
 from dwcl.streams import RandomStreams
 from dwcl.views.discrepancy import cmi
-from dwcl.views.quality import QualityMeasure
+from dwcl.views.quality import QualityMeasure, finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +68,14 @@ def by_quality(
     return max(range(len(quality)), key=quality.__getitem__)
 
 
-def by_agreement(
-    quality: tuple[float, ...],  # noqa: ARG001 - the common form of a ViewChoice
-    agreement: tuple[tuple[float, ...], ...],
-) -> int:
+def by_agreement(quality: tuple[float, ...], agreement: tuple[tuple[float, ...], ...]) -> int:
     """Choose the view whose clusters agree most with those of the others.
 
     A view of few features can be compact, so of high silhouette, and still tell little; what it
-    finds is then not confirmed by other views.
+    finds is then not confirmed by other views. Of views that agree equally, as two views always
+    do, the quality decides.
     """
-    return max(range(len(agreement)), key=lambda v: sum(agreement[v]))
+    return max(range(len(agreement)), key=lambda v: (math.fsum(agreement[v]), quality[v]))
 
 
 def assess(
@@ -111,17 +111,28 @@ def assess(
         for h, name in zip(features, names, strict=True)
     ]
     qualities = tuple(
-        float(quality(h, found, streams.torch("quality", stage, name)))
+        finite(
+            quality(h, found, streams.torch("quality", stage, name)), f"quality of view '{name}'"
+        )
         for h, found, name in zip(features, labels, names, strict=True)
     )
     agreement = _symmetric(labels)
-    best = choose(qualities, agreement)
-    if not 0 <= best < len(names):
+    best = _position(choose(qualities, agreement), len(names))
+    return Assessment(tuple(names), torch.stack(labels), qualities, agreement, best)
+
+
+def _position(chosen: Any, n_views: int) -> int:
+    """Check what a view choice, which may be a function of the user, returned."""
+    try:
+        position = -1 if isinstance(chosen, bool) else operator.index(chosen)
+    except TypeError:
+        position = -1
+    if not 0 <= position < n_views:
         raise SettingError(
-            f"The function that chooses the best view returned {best!r}; a position from 0 to "
-            f"{len(names) - 1} is expected."
+            f"The function that chooses the best view returned {chosen!r}; a position, a whole "
+            f"number from 0 to {n_views - 1}, is expected."
         )
-    return Assessment(tuple(names), torch.stack(labels), qualities, agreement, int(best))
+    return position
 
 
 def _symmetric(labels: Sequence[Tensor]) -> tuple[tuple[float, ...], ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from dwcl.clustering.silhouette import silhouette
+from dwcl.errors import SettingError
 
 
 class QualityMeasure(Protocol):
@@ -36,6 +37,19 @@ class SilhouetteQuality:
     def samples_used(self, n_samples: int) -> int:
         """Tell how many samples the measure looks at."""
         return min(n_samples, self.budget)
+
+
+def finite(value: Any, what: str) -> float:
+    """Check the number that a function of the user returned, before NaN gets into a loss."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise SettingError(
+            f"The {what} is {value!r}; the function that gives it must return a finite number."
+        )
+    return number
 
 
 def exponential_quality_weight(quality_v: float, quality_w: float) -> float:

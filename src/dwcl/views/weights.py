@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from dwcl.views.assessment import Assessment
+from dwcl.views.quality import finite
 
 Mechanism: TypeAlias = Literal["best-other", "pairwise"]
 QualityWeight: TypeAlias = Callable[[float, float], float]
@@ -59,11 +60,13 @@ def weigh_pairs(
     n_views = len(assessment.names)
 
     def weight(v: int, w: int) -> float:
+        pair = f"weight of the views '{assessment.names[v]}' and '{assessment.names[w]}'"
         factor = 1.0
         if quality_weight is not None:
-            factor *= quality_weight(assessment.quality[v], assessment.quality[w])
+            quality = assessment.quality
+            factor *= finite(quality_weight(quality[v], quality[w]), f"quality {pair}")
         if discrepancy_weight is not None:
-            factor *= discrepancy_weight(assessment.agreement[v][w])
+            factor *= finite(discrepancy_weight(assessment.agreement[v][w]), f"discrepancy {pair}")
         return factor
 
     if mechanism == "best-other":
