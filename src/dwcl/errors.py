@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class DwclError(Exception):
@@ -40,10 +41,15 @@ class MissingExtraError(DwclError, ImportError):
     """An optional library is needed and not installed."""
 
     def __init__(self, purpose: str, extra: str) -> None:
+        self._parts = (purpose, extra)
         super().__init__(
             f"{purpose} needs an optional library that is not installed. "
             f"Install it with: pip install 'dwcl[{extra}]'"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy by the two parts: an error of a worker process must reach its parent."""
+        return (MissingExtraError, self._parts)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

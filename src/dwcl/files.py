@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dwcl.errors import FileError
+from dwcl.errors import DwclError, FileError
 
 
 @contextlib.contextmanager
@@ -32,6 +32,8 @@ def atomic(target: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
+    except DwclError:
+        raise  # a FileError about another file is an OSError too, and has its own words
     except OSError as failure:
         raise unwritable(target, failure) from failure
     finally:

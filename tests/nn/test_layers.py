@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+
+from dwcl.nn import linear, perceptron
+from dwcl.nn.precision import Perceptron
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture
+def double_by_default() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def test_weights_have_the_distribution_of_pytorch() -> None:
+    inputs, outputs = 400, 300
+    layer = linear(inputs, outputs, generator())
+    bound = 1 / math.sqrt(inputs)  # of PyTorch's own start values, for weights and biases
+    assert (layer.weight.shape, layer.bias.shape) == ((outputs, inputs), (outputs,))
+    for parameter in layer.parameters():
+        assert parameter.requires_grad
+        assert 0.98 * bound < parameter.abs().max() <= bound
+    weight = layer.weight.detach()
+    assert weight.mean().abs() < 5 * bound / math.sqrt(3 * inputs * outputs)
+    assert weight.var().item() == pytest.approx(bound**2 / 3, rel=0.02)
+
+
+def test_the_generator_alone_decides() -> None:
+    first, same = linear(5, 4, generator(1)), linear(5, 4, generator(1))
+    other = linear(5, 4, generator(2))
+    assert torch.equal(first.weight, same.weight)
+    assert torch.equal(first.bias, same.bias)
+    assert not torch.equal(first.weight, other.weight)
+    one = generator(1)
+    assert not torch.equal(linear(5, 4, one).weight, linear(5, 4, one).weight)
+
+
+def test_the_callers_generator_stays_as_it_is() -> None:
+    before = torch.get_rng_state()
+    perceptron((7, 6, 5), generator())
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.usefixtures("double_by_default")
+def test_the_callers_default_type_has_no_influence() -> None:
+    layers = perceptron((7, 6, 5), generator())
+    assert {p.dtype for p in layers.parameters()} == {torch.float32}
+    assert layers(torch.zeros(2, 7, dtype=torch.float32)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("widths", [(7, 5), (7, 6, 5), (7, 6, 4, 3, 5)])
+def test_relu_lies_between_the_layers_and_the_end_is_linear(widths: tuple[int, ...]) -> None:
+    layers = perceptron(widths, generator())
+    assert isinstance(layers, Perceptron)
+    kinds = [type(layer) for layer in layers]
+    n_linear = len(widths) - 1
+    assert kinds == [nn.Linear, nn.ReLU] * (n_linear - 1) + [nn.Linear]
+    x = torch.randn(9, 7, generator=generator(3))
+    by_hand = x
+    linears = [layer for layer in layers if isinstance(layer, nn.Linear)]
+    for position, layer in enumerate(linears):
+        assert layer.weight.shape == (widths[position + 1], widths[position])
+        by_hand = by_hand @ layer.weight.T + layer.bias
+        if position < n_linear - 1:
+            by_hand = by_hand.clamp(min=0)
+    torch.testing.assert_close(layers(x), by_hand)
+    assert (layers(x) < 0).any()

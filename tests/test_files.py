@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dwcl.errors import FileError
+from dwcl.files import atomic, sha256_of, write_json, write_text
+
+
+@pytest.fixture
+def umask() -> Iterator[int]:
+    mask = os.umask(0o027)
+    yield 0o027
+    os.umask(mask)
+
+
+def test_the_target_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    with atomic(target) as temporary:
+        assert temporary.parent == tmp_path  # a rename must not cross file systems
+        temporary.write_text("half")
+        assert not target.exists()
+        with temporary.open("a") as file:
+            file.write(" and half")
+    assert target.read_text() == "half and half"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_is_broken_off_leaves_the_old_file(
+    tmp_path: Path, failure: type[BaseException]
+) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(failure), atomic(target) as temporary:  # noqa: PT012
+        temporary.write_text("new, in pa")
+        raise failure
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_full_disk_is_a_message(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    match = r"Cannot write .*a\.txt: No space left on device\. Choose a folder"
+    with pytest.raises(FileError, match=match), atomic(target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_about_another_file_keeps_its_words(tmp_path: Path) -> None:
+    with pytest.raises(FileError) as caught, atomic(tmp_path / "a.txt"):
+        raise FileError("Cannot read the source.")
+    assert str(caught.value) == "Cannot read the source."
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match=r"Cannot write .*b\.txt: Not a directory"):
+        write_text(tmp_path / "file" / "b.txt", "text")
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"Cannot write .*: No such file or directory\. Choose"):
+        write_text(tmp_path / "none" / "b.txt", "text")
+
+
+def test_a_folder_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").mkdir()
+    with pytest.raises(FileError, match=r"Cannot write .*b\.txt: Is a directory"):
+        write_text(tmp_path / "b.txt", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["b.txt"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind this user")
+def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(FileError, match="Permission denied"):
+        write_text(tmp_path / "b.txt", "text")
+
+
+def test_permissions_follow_the_mask(tmp_path: Path, umask: int) -> None:
+    target = tmp_path / "a.txt"
+    write_text(target, "text")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~umask == 0o640
+    assert os.umask(umask) == umask  # as it was
+
+
+def test_text_is_utf8(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "Ĥ × λ\n")
+    assert (tmp_path / "a.txt").read_bytes() == "Ĥ × λ\n".encode()
+
+
+def test_json_is_readable_and_ends_its_line(tmp_path: Path) -> None:
+    value = {"name": "Ĥ", "sizes": [1, 2], "none": None}
+    write_json(tmp_path / "a.json", value)
+    text = (tmp_path / "a.json").read_text("utf-8")
+    assert text == ('{\n  "name": "Ĥ",\n  "sizes": [\n    1,\n    2\n  ],\n  "none": null\n}\n')
+    assert json.loads(text) == value
+
+
+@pytest.mark.parametrize("size", [0, 1, 300_000])
+def test_the_hash_is_that_of_the_bytes(tmp_path: Path, size: int) -> None:
+    content = bytes(i % 251 for i in range(size))
+    (tmp_path / "a.bin").write_bytes(content)
+    assert sha256_of(tmp_path / "a.bin") == hashlib.sha256(content).hexdigest()
