@@ -1,0 +1,103 @@
+"""Files as people share them, read into a :class:`~dwcl.data.multiview.MultiView`.
+
+One module per family of formats registers a reader; :func:`read` finds it by the content of the
+file. What the parts of a file mean is inferred in :mod:`.layout` (files of arrays) and
+:mod:`.tabular` (files of columns), the same for all formats. A new format is one module with a
+function under :func:`.base.register`, and its name in the import below.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from dwcl.data.multiview import MultiView, Provenance
+from dwcl.data.readers import arrays, csvfile, folder, hdf5, matlab, parquet  # noqa: F401
+from dwcl.data.readers.base import Reading, Request, check_exists, reader_for, reading
+from dwcl.data.readers.labels import SUFFIXES as LABEL_SUFFIXES
+from dwcl.data.readers.labels import attach, read_labels
+from dwcl.files import sha256_of
+
+__all__ = ["read"]
+
+
+def read(
+    path: str | Path,
+    *,
+    views: Sequence[str] | None = None,
+    labels: str | None = None,
+    transpose: bool | Sequence[str] | None = None,
+    id_column: str | None = None,
+) -> MultiView:
+    """Read a file or folder of several views.
+
+    MATLAB files of all versions, ``.npz``, ``.npy``, HDF5, Parquet and delimited text are
+    understood, and folders with one ``.npy`` or text file per view. What was understood is in
+    ``provenance.layout`` of the result, one line each.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file or folder.
+    views : sequence of str, optional
+        The views to keep, in this order: names of variables, columns' prefixes, files of a folder,
+        or views as they are named without this.
+    labels : str, optional
+        The variable or column of the labels, or a file (``.csv``, ``.tsv``, ``.txt``, ``.npy``) of
+        one label, or id and label, per line. Labels are for scoring only.
+    transpose : bool or sequence of str, optional
+        Whether the samples lie in columns: in all views, in none, or in those named. Found out
+        when absent.
+    id_column : str, optional
+        The column of the sample ids in tables; found out when absent.
+
+    Returns
+    -------
+    MultiView
+        The views, with labels and sample ids where the data have them.
+
+    Raises
+    ------
+    FileError
+        If the file is not there, damaged, or of no known format.
+    DataError
+        If its parts contradict each other or can be read in two ways.
+    """
+    path = Path(path).expanduser()
+    check_exists(path)
+    is_file = labels is not None and labels.lower().endswith(LABEL_SUFFIXES)
+    is_file = is_file and Path(str(labels)).expanduser().is_file()
+    given = read_labels(Path(str(labels)).expanduser()) if is_file else None
+    request = Request(
+        views=_names(views),
+        labels=None if is_file else labels,
+        given_labels=given,
+        transpose=transpose if isinstance(transpose, bool) else _names(transpose),
+        id_column=id_column,
+    )
+    found = reader_for(path).load(path, request)
+    if given is not None:
+        found = attach(found, given)
+    return MultiView(
+        views=found.views,
+        sample_ids=found.sample_ids,  # type: ignore[arg-type]
+        labels=found.labels,
+        columns=found.columns,
+        provenance=Provenance(str(path), _sha256(path, found), found.lines, found.scaling),
+    )
+
+
+def _names(names: Sequence[str] | None) -> Sequence[str] | None:
+    return [names] if isinstance(names, str) else names
+
+
+def _sha256(path: Path, found: Reading) -> str:
+    """Hash a file, or the names and hashes of those files of a folder that were read."""
+    with reading(path, "a file"):
+        if not found.files:
+            return sha256_of(path)
+        digest = hashlib.sha256()
+        for file in sorted(found.files):
+            digest.update(f"{file.name}\n{sha256_of(file)}\n".encode())
+        return digest.hexdigest()

@@ -1,0 +1,121 @@
+"""Labels in files of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dwcl.data.readers.labels import GivenLabels, as_numbers, read_labels
+from dwcl.errors import DataError, FileError
+
+
+@pytest.fixture
+def labels(tmp_path):
+    def write(text, name="labels.csv"):
+        path = tmp_path / name
+        path.write_text(text)
+        return read_labels(path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1\n2\n2\n", [1, 2, 2]),
+        ("label\n1\n2\n", [1, 2]),
+        ("anything\n1\n2\n", [1, 2]),
+        ("class\ncat\ndog\n", ["cat", "dog"]),
+        ("cat\ndog\n", ["cat", "dog"]),
+        ("01\n02\n", ["01", "02"]),
+    ],
+)
+def test_one_column_with_or_without_a_header(labels, text, values):
+    found = labels(text)
+    assert found.values.tolist() == values
+    assert found.ids is None
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("id,label\na,1\nb,2\n", ["a", "b"]),
+        ("label,id\n1,a\n2,b\n", ["a", "b"]),
+        ("a;1\nb;2\n", ["a", "b"]),
+        ("name\tvalue\n7\t1\n8\t2\n", ["7", "8"]),
+        ("sample_id,age,class\na,9,1\nb,8,2\n", ["a", "b"]),
+    ],
+)
+def test_two_columns_or_a_header_that_tells(labels, text, ids):
+    found = labels(text)
+    assert found.values.tolist() == [1, 2]
+    assert found.ids.tolist() == ids
+
+
+def test_a_header_without_ids(labels):
+    assert labels("a,b,class\n1,2,0\n3,4,1\n").ids is None
+
+
+def test_many_columns_without_a_clear_one_are_refused(labels):
+    with pytest.raises(DataError, match="has 3 columns and it is not clear which holds the labels"):
+        labels("a,b,c\n1,2,3\n")
+
+
+def test_uneven_and_empty_files_are_refused(labels):
+    with pytest.raises(DataError, match="line 2: 1 cells, but the lines before have 2"):
+        labels("a,1\nb\n")
+    with pytest.raises(FileError, match="has no lines"):
+        labels("\n")
+
+
+def test_arrays(tmp_path):
+    path = tmp_path / "y.npy"
+    np.save(path, np.array([[3], [1]]))
+    assert read_labels(path).values.tolist() == [3, 1]
+    np.save(path, np.eye(2))
+    with pytest.raises(DataError, match=r"has shape \(2, 2\); one label per sample is expected"):
+        read_labels(path)
+    np.save(path, np.array([None]))
+    with pytest.raises(FileError, match="cannot be read as a NumPy array"):
+        read_labels(path)
+    with pytest.raises(FileError, match=r"no file or folder 'x\.npy'"):
+        read_labels(tmp_path / "x.npy")
+
+
+def test_labels_are_arranged_by_id():
+    given = GivenLabels(np.array([10, 20, 30]), np.array(["b", "a", "c"]), "y.csv")
+    assert given.arranged(np.array(["a", "b"]), 2).tolist() == [20, 10]
+    with pytest.raises(DataError, match=r"y\.csv has no label for 2 of 3 samples, such as 'd'"):
+        given.arranged(np.array(["a", "d", "e"]), 3)
+
+
+def test_samples_without_ids_are_known_by_position():
+    given = GivenLabels(np.array([10, 20]), np.array(["1", "0"]), "y.csv")
+    assert given.arranged(None, 2).tolist() == [20, 10]
+    named = GivenLabels(np.array([10, 20]), np.array(["s", "t"]), "y.csv")
+    assert named.arranged(None, 2).tolist() == [10, 20]
+
+
+def test_labels_in_order_must_be_as_many_as_samples():
+    given = GivenLabels(np.array([1, 2, 3]), None, "y.csv")
+    assert given.arranged(np.array(["a", "b", "c"]), 3).tolist() == [1, 2, 3]
+    with pytest.raises(
+        DataError, match=r"3 labels, but the views have 2 .*name the column 'label'"
+    ):
+        given.arranged(None, 2)
+    with pytest.raises(
+        DataError, match=r"3 labels, but the views have 5 samples; one .* expected\.$"
+    ):
+        given.arranged(None, 5)
+
+
+def test_an_id_that_occurs_twice_is_refused():
+    given = GivenLabels(np.array([1, 2]), np.array(["a", "a"]), "y.csv")
+    with pytest.raises(DataError, match=r"y\.csv has more than one label for the same sample id"):
+        given.arranged(np.array(["a"]), 1)
+
+
+def test_numbers_are_taken_only_where_text_would_come_back():
+    assert as_numbers(["1", "-2"]).dtype == np.int64
+    assert as_numbers(["1", "1_0"]).tolist() == ["1", "1_0"]
+    assert as_numbers(["9" * 30]).tolist() == ["9" * 30]
