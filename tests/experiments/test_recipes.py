@@ -35,7 +35,9 @@ def test_the_paper_s_recipes_are_its_tables(shared_data: Path) -> None:
     table = table[: table.index("end{table}")]
     schedules = {
         name.lower(): tuple(map(int, numbers))
-        for name, *numbers in re.findall(r"^\s*(\w+)\s*& (\d+) & (\d+) ?& ?(\d+)", table, re.M)
+        for name, *numbers in re.findall(
+            r"^\s*(\w+)\s*& (\d+) & (\d+) ?& ?(\d+)", table, re.MULTILINE
+        )
     }
     assert len(networks) == len(schedules) == 8
     for name, widths, latent, embedding in networks:

@@ -58,7 +58,7 @@ def test_whatever_holds_several_tables_is_accepted(
         "torch": [torch.from_numpy(a), torch.from_numpy(b).requires_grad_()],
         "frames": {"view1": pd.DataFrame(a), "view2": pd.DataFrame(b)},
         "float16": [a.astype(np.float16), b],
-        "ints": [(a * 100).astype(np.int32), b],
+        "ints": [np.rint(a * 100).astype(np.int32), b],
     }[kind]
     model = DWCL(3, **small, random_state=0).fit(given)
     reference = DWCL(3, **small, random_state=0).fit([a, b])

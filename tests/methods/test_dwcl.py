@@ -23,7 +23,7 @@ from dwcl.streams import RandomStreams
 from dwcl.training.batches import Batch
 
 SEEDS = (0, 1, 2)
-EASY = {"widths": (10, 12, 8), "quality": (1.0, 0.6, 0.3), "noise": (0.1, 0.3, 0.6)}
+EASY = {"widths": (10, 12, 8), "quality": (1.0, 0.8, 0.5), "noise": (0.1, 0.2, 0.4)}
 
 
 def easy(seed: int, n: int = 150, k: int = 3) -> MultiView:
@@ -63,7 +63,7 @@ def test_labels_given_to_fit_change_nothing(small: dict[str, Any]) -> None:
     assert_array_equal(with_labels.labels_, without.labels_)
 
 
-@pytest.mark.parametrize("seed", [np.int64(3), np.uint8(3), np.random.SeedSequence(0).entropy])
+@pytest.mark.parametrize("seed", [3, np.int64(3), np.uint8(200)])
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not(
     small: dict[str, Any], seed: Any
 ) -> None:
@@ -174,9 +174,9 @@ def test_weights_follow_from_quality_and_agreement_on_record(small: dict[str, An
 
 
 def test_the_loss_on_record_is_the_weighted_sum_of_its_parts(small: dict[str, Any]) -> None:
-    model = DWCL(
-        3, **small, random_state=0, contrast_weight=0.5, reconstruction_weight=2.0
-    ).fit(easy(0))
+    model = DWCL(3, **small, random_state=0, contrast_weight=0.5, reconstruction_weight=2.0).fit(
+        easy(0)
+    )
     pairs = records(model, "assessment")[0]["pairs"]
     for record in records(model, "epoch"):
         if record["phase"] != "contrast-1":
@@ -329,9 +329,7 @@ def test_the_paper_s_networks_have_the_known_number_of_parameters() -> None:
 def test_pretraining_leaves_the_heads_as_they_were_drawn(small: dict[str, Any]) -> None:
     short = DWCL(3, **(small | {"iterations": 0, "pretrain_epochs": 0}), random_state=0)
     long = DWCL(3, **(small | {"iterations": 0}), random_state=0)
-    heads = [
-        m.fit(easy(0)).networks_.state_dict()["heads.1.0.weight"] for m in (short, long)
-    ]
+    heads = [m.fit(easy(0)).networks_.state_dict()["heads.1.0.weight"] for m in (short, long)]
     assert torch.equal(*heads)
 
 

@@ -76,7 +76,9 @@ def test_functions_of_the_user_are_named_and_not_loaded(
 
     model = DWCL(3, **small, choose=last, random_state=0).fit(data)
     folder = save_model(model, tmp_path / "m")
-    assert "last" in json.loads((folder / MODEL_FILE).read_text())["settings"]["choose"]["<function>"]
+    assert (
+        "last" in json.loads((folder / MODEL_FILE).read_text())["settings"]["choose"]["<function>"]
+    )
     loaded = load_model(folder)
     assert loaded.get_params()["choose"] == "quality"
     assert_array_equal(loaded.predict(data), model.labels_)

@@ -8,7 +8,7 @@ import inspect
 import pkgutil
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from dwcl.errors import SettingError, nearest
 from dwcl.methods.base import DeepMultiViewClusterer

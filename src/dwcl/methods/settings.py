@@ -77,7 +77,9 @@ def _parse(text: str) -> Any:
     try:
         return json.loads(text.lower() if text in ("True", "False") else text)
     except json.JSONDecodeError:
-        return [_parse(part.strip()) for part in text.split(",")] if "," in text else text
+        if "," not in text:
+            return text
+        return [_parse(part.strip()) for part in text.rstrip(",").split(",")]
 
 
 def _worded(failure: ValidationError, values: Mapping[str, Any]) -> str:
