@@ -89,11 +89,10 @@ def from_frames(
         known = {column for part in parts.values() for column in part.columns}
         raise DataError(f"There is no column '{label_column}'. {nearest(str(label_column), known)}")
     parts = _identified(parts)
-    first = next(iter(parts.values()))
-    known_labels = next((p.labels for p in parts.values() if p.labels is not None), None)
     if labels is not None:
-        known_labels = _labels_like(labels, first, id_column, label_column)
-        parts[next(iter(parts))] = replace(first, labels=known_labels)
+        name, first = next(iter(parts.items()))
+        in_order = _labels_like(labels, first, id_column, label_column)
+        parts[name] = replace(first, labels=in_order)
     parts, lines = _matched(parts)
     return MultiView(
         views={name: part.values for name, part in parts.items()},

@@ -98,6 +98,15 @@ def test_words_beside_numbers_in_the_first_line_are_values(table):
     assert found.n_samples == 2
 
 
+def test_comments_before_the_table_are_passed_over(table):
+    found = read(table("# made by hand\n# a,b\n1,2\n3,4\n"))
+    assert found.columns["view1"] == ("a", "b")
+    assert found.n_samples == 2
+    assert read(table("#one,note\n# another\n1,2,9\n3,4,9\n")).widths == (3,)
+    with pytest.raises(DataError, match="line 2: 2 cells, but the lines before have 1"):
+        read(table("A title\n1,2\n3,4\n"))
+
+
 def test_one_row_is_one_sample(table):
     assert read(table("1,2,3\n")).n_samples == 1
     assert read(table("a,b\n1,2\n")).n_samples == 1
@@ -181,8 +190,14 @@ def test_ids_that_occur_twice_are_refused(table):
 
 
 def test_a_table_without_features_is_refused(table):
-    with pytest.raises(DataError, match="no columns of features"):
+    with pytest.raises(DataError, match=r"no columns of features .* divided by commas"):
         read(table("id,label\ns1,1\ns2,2\n"))
+    with pytest.raises(DataError, match="no columns of features"):
+        read(table("a b\n1 2\n3 4\n"))
+
+
+def test_an_empty_last_column_is_not_taken_for_ids(table):
+    assert read(table("a,b,\n1,2,3\n4,5,3\n")).sample_ids.tolist() == [0, 1]
 
 
 # -- views by prefix
@@ -269,6 +284,8 @@ def test_text_among_numbers_is_named_by_column_and_line(table):
         read(path)
     with pytest.raises(DataError, match=r"line 2, column 3: 'x' is not a number"):
         read(table("1,2.5,3\n4,5,x\n7,8,9\n1,2,3\n"))
+    with pytest.raises(DataError, match=r"line 1, column 1: 'abc' is not a number"):
+        read(table("abc,2\n3,4\n5,6\n"))
 
 
 def test_a_second_column_of_text_is_refused(table):

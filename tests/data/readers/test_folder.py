@@ -47,7 +47,7 @@ def test_arrays_in_the_order_of_their_numbers_with_labels(fill):
 
 
 def test_arrays_with_labels_in_a_text_file_and_other_files_beside(fill):
-    folder = fill(rna_npy=A, prot_npy=B, truth_csv="0\n0\n1\n1\n2\n2\n", README_md="hello")
+    folder = fill(rna_npy=A, prot_npy=B, truth_txt="0\n0\n1\n1\n2\n2\n", README_txt="hello")
     found = read(folder)
     assert found.names == ("prot", "rna")
     assert found.labels.tolist() == Y.tolist()

@@ -23,12 +23,13 @@ from dwcl.data.readers.tabular import (
 )
 from dwcl.data.readers.textfile import (
     Record,
+    find_header,
     is_missing,
     is_number,
     is_text_column,
     records,
-    split_header,
     uneven,
+    without_comments,
 )
 from dwcl.errors import DataError, FileError
 
@@ -47,11 +48,11 @@ def read_csv(path: Path, request: Request) -> Reading:
 def read_table(path: Path, request: Request, *, in_columns: bool) -> Table:
     """Read a text file and find its columns of ids, labels and numbers."""
     lines = records(path)
-    head = list(islice(lines, _SNIFFED_ROWS))
+    head = without_comments(list(islice(lines, _SNIFFED_ROWS)))
     if not head:
         raise FileError(f"{path} has no lines. A table of samples × features is expected.")
-    names, has_header = split_header([row for _, row in head])
-    body = head[1:] if has_header else head
+    names = find_header([row for _, row in head])
+    body = head if names is None else head[1:]
     if not body:
         raise DataError(
             f"{path} has a header but no rows below it. One row per sample is expected."
@@ -66,7 +67,10 @@ def read_table(path: Path, request: Request, *, in_columns: bool) -> Table:
         in_columns=in_columns,
     )
     if not roles.features:
-        raise DataError(f"{path} has no columns of features beside those of ids and labels.")
+        raise DataError(
+            f"{path} has no columns of features beside those of ids and labels. Numbers are "
+            "expected, divided by commas, semicolons or tabs."
+        )
     return _table(path, names, roles, width, chain(body, lines))
 
 

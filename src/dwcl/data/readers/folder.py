@@ -111,7 +111,12 @@ def _chosen(
     label_stems: set[str],
 ) -> dict[str, Path]:
     if wanted is None:
-        return {stem: file for stem, file in files.items() if stem not in label_stems}
+        # Texts that end in .txt are as often words about the data as data.
+        return {
+            stem: file
+            for stem, file in files.items()
+            if stem not in label_stems and ".txt" not in file.suffixes
+        }
     for stem in wanted:
         if stem not in all_files:
             raise DataError(f"There is no view '{stem}'. {nearest(stem, all_files)}")

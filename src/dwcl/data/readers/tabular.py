@@ -83,7 +83,8 @@ def assign_roles(
         labels = next((j for j in range(width) if _names_labels(j, plain_names, text, whole)), None)
     if ids is None:
         others = [j for j in range(width) if j != labels]
-        by_name = [j for j in others if plain_names[j] in ID_NAMES]
+        # A column without a name holds ids only where data frames write their index.
+        by_name = [j for j in others if plain_names[j] in ID_NAMES and (j == 0 or plain_names[j])]
         ids = next(iter(by_name or [j for j in others if text[j]]), None)
     features = tuple(j for j in range(width) if j not in (ids, labels))
     return Roles(ids, labels, features)

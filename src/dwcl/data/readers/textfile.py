@@ -101,27 +101,37 @@ def uneven(path: Path, number: int, found: int, expected: int) -> DataError:
     )
 
 
-def split_header(rows: Sequence[list[str]]) -> tuple[list[str] | None, bool]:
-    """Return the names in the first of some rows, if it holds names, and whether it did.
+def without_comments(lines: Sequence[Record]) -> list[Record]:
+    """Drop lines before the table that begin with ``#``; one that is as long is its header."""
+    lines = list(lines)
+    while len(lines) > 1 and lines[0][1][0].startswith("#"):
+        (number, row), (_, following) = lines[:2]
+        if len(row) == len(following) and not following[0].startswith("#"):
+            return [(number, [row[0].lstrip("# "), *row[1:]]), *lines[1:]]
+        del lines[0]
+    return lines
+
+
+def find_header(rows: Sequence[list[str]]) -> list[str] | None:
+    """Return the names in the first of some rows, if it holds names.
 
     Rows that begin with a row name which the header leaves out get an empty name for it.
     """
     first, body = rows[0], rows[1:]
-    if body and len(body[0]) == len(first) + 1:
-        return ["", *first], True
+    if body and len(body[0]) == len(first) + 1 > 2:
+        return ["", *first]
     if not body:
-        names = any(is_text(cell) for cell in first[1:] or first)
-        return (first, True) if names else (None, False)
+        return first if any(is_text(cell) for cell in first[1:] or first) else None
     number_columns = [
         j for j in range(len(first)) if not is_text_column([row[j : j + 1] for row in body])
     ]
     ids_named = plain(first[0]) in ID_NAMES
     heads = [first[j] for j in number_columns if j or not ids_named]
-    if _counts_up(heads, at_least=1 if ids_named else 3):
-        return first, True
-    if sum(is_text(cell) for cell in heads) * 2 >= len(heads) or not number_columns:
-        return first, True
-    return None, False
+    # A single word among numbers is rather an error in the first row of values than a name.
+    most_are_names = sum(is_text(cell) for cell in heads) * 2 > len(heads)
+    if most_are_names or not heads or _counts_up(heads, at_least=1 if ids_named else 3):
+        return first
+    return None
 
 
 def is_text_column(cells: Sequence[Sequence[str]]) -> bool:
