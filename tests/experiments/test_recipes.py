@@ -19,7 +19,7 @@ def test_every_recipe_fits_the_method() -> None:
 
 
 def test_an_unknown_recipe_is_answered_with_the_nearest() -> None:
-    with pytest.raises(SettingError, match="no recipe 'caltech5v8'. Did you mean 'caltech5v7'"):
+    with pytest.raises(SettingError, match=r"no recipe 'caltech5v8'. Did you mean 'caltech5v7'"):
         recipe("caltech5v8")
 
 
@@ -33,6 +33,7 @@ def test_the_paper_s_recipes_are_its_tables(shared_data: Path) -> None:
     )
     table = text[text.index("Training Hyperparameters for All Datasets") :]
     table = table[: table.index("end{table}")]
+    schedule = r"^\s*(\w+)\s*& (\d+) & (\d+) ?& ?(\d+)"
     schedules = {
         name.lower(): tuple(map(int, numbers))
         for name, *numbers in re.findall(

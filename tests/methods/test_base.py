@@ -203,7 +203,7 @@ def test_a_diverging_loss_stops_the_run_with_its_place(
     data: MultiView, small: dict[str, Any]
 ) -> None:
     model = DWCL(3, **(small | {"learning_rate": 1e30, "scaling": "none"}), random_state=0)
-    with pytest.raises(TrainingError, match="phase 'pretrain', epoch .*view"):
+    with pytest.raises(TrainingError, match=r"phase 'pretrain', epoch .*view"):
         model.fit(data)
 
 

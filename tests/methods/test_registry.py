@@ -31,7 +31,7 @@ def test_dwcl_is_found() -> None:
 
 
 def test_an_unknown_method_is_answered_with_the_nearest() -> None:
-    with pytest.raises(SettingError, match="no method 'dwlc'. Did you mean 'dwcl'"):
+    with pytest.raises(SettingError, match=r"no method 'dwlc'. Did you mean 'dwcl'"):
         get_method("dwlc")
 
 
