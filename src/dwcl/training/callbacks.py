@@ -58,7 +58,8 @@ class Guard(Callback):
         """Look at the losses of an epoch."""
         if record.get("event") != "epoch" or math.isfinite(record["loss"]):
             return
-        by_view = record.get("reconstruction", [])
+        losses = record.get("reconstruction")
+        by_view = losses if isinstance(losses, list) else []  # a method may have one for all views
         broken = [
             name
             for name, loss in zip(self._views, by_view, strict=False)
