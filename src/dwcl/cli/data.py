@@ -61,7 +61,7 @@ def show(
     data: DataArgument,
     views: ViewsOption = None,
     labels: LabelsOption = None,
-    transpose: TransposeOption = False,
+    transpose: TransposeOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show what is understood of a file, a folder or a data set of the catalogue."""

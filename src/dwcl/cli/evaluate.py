@@ -26,7 +26,7 @@ def evaluate(
     data: DataArgument,
     views: ViewsOption = None,
     labels: LabelsOption = None,
-    transpose: TransposeOption = False,
+    transpose: TransposeOption = None,
     probe: Annotated[
         bool,
         typer.Option(

@@ -60,7 +60,7 @@ def fit(
     ] = False,
     views: ViewsOption = None,
     labels: LabelsOption = None,
-    transpose: TransposeOption = False,
+    transpose: TransposeOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:

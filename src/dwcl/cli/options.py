@@ -31,7 +31,12 @@ LabelsOption: TypeAlias = Annotated[
     ),
 ]
 TransposeOption: TypeAlias = Annotated[
-    bool, typer.Option("--transpose", help="Samples are in columns.")
+    bool | None,
+    typer.Option(
+        "--transpose/--no-transpose",
+        help="Samples are in columns, or in rows [default: found out].",
+        show_default=False,
+    ),
 ]
 JsonOption: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.")
@@ -42,10 +47,10 @@ QuietOption: TypeAlias = Annotated[
 
 
 def load_data(
-    data: str, views: str | None = None, labels: str | None = None, transpose: bool = False
+    data: str, views: str | None = None, labels: str | None = None, transpose: bool | None = None
 ) -> MultiView:
     """Read the data that a command line names."""
     from dwcl.data.fetch import resolve
 
     wanted = [name.strip() for name in views.split(",")] if views else None
-    return resolve(data, views=wanted, labels=labels, transpose=transpose or None)
+    return resolve(data, views=wanted, labels=labels, transpose=transpose)

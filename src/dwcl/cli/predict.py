@@ -30,7 +30,7 @@ def predict(
         typer.Option("--out", metavar="CSV", help="Write here instead of standard output."),
     ] = None,
     views: ViewsOption = None,
-    transpose: TransposeOption = False,
+    transpose: TransposeOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:

@@ -64,7 +64,7 @@ def write_npz(multiview: MultiView, path: str | Path) -> None:
     }
     arrays[NPZ_KEY] = np.array(json.dumps(description))
     with atomic(Path(path)) as temporary, temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        np.savez(file, **arrays)
 
 
 def _plain(values: NDArray[Any], what: str) -> NDArray[Any]:
