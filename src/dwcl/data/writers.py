@@ -64,7 +64,7 @@ def write_npz(multiview: MultiView, path: str | Path) -> None:
     }
     arrays[NPZ_KEY] = np.array(json.dumps(description))
     with atomic(Path(path)) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays)
+        np.savez(file, **arrays)  # type: ignore[arg-type] # mistaken for allow_pickle
 
 
 def _plain(values: NDArray[Any], what: str) -> NDArray[Any]:

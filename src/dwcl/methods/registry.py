@@ -21,11 +21,8 @@ def methods() -> Mapping[str, type[DeepMultiViewClusterer]]:
     found: dict[str, type[DeepMultiViewClusterer]] = {}
     for module_info in pkgutil.iter_modules(package.__path__, "dwcl.methods."):
         module = importlib.import_module(module_info.name)
-        for _, member in inspect.getmembers(module, inspect.isclass):
-            is_method = issubclass(member, DeepMultiViewClusterer) and not inspect.isabstract(
-                member
-            )
-            if is_method and member.__module__ == module.__name__:
+        for member in vars(module).values():
+            if _is_method(member) and member.__module__ == module.__name__:
                 found[member.method_name] = member
     return MappingProxyType(dict(sorted(found.items())))
 
