@@ -1,0 +1,1 @@
+"""Evaluation: scores against known classes, and the linear probe. Nothing here trains networks."""

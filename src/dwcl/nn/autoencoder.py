@@ -62,11 +62,11 @@ class ViewNetworks(nn.Module):
 
     def encode(self, xs: Sequence[Tensor]) -> list[Tensor]:
         """X_v (b × d_v) → H_v (b × latent)."""
-        return [ae.encoder(x) for ae, x in zip(self._each(), xs, strict=True)]
+        return [ae.encoder(x) for ae, x in zip(self.each(), xs, strict=True)]
 
     def decode(self, hs: Sequence[Tensor]) -> list[Tensor]:
         """H_v (b × latent) → the reconstructed X_v (b × d_v)."""
-        return [ae.decoder(h) for ae, h in zip(self._each(), hs, strict=True)]
+        return [ae.decoder(h) for ae, h in zip(self.each(), hs, strict=True)]
 
     def project(self, hs: Sequence[Tensor]) -> list[Tensor]:
         """H_v (b × latent) → Ĥ_v (b × embedding), rows of length 1."""
@@ -74,5 +74,6 @@ class ViewNetworks(nn.Module):
             functional.normalize(head(h), dim=1) for head, h in zip(self.heads, hs, strict=True)
         ]
 
-    def _each(self) -> list[AutoEncoder]:
+    def each(self) -> list[AutoEncoder]:
+        """Return the auto-encoders of the views in their order."""
         return cast("list[AutoEncoder]", list(self.autoencoders))

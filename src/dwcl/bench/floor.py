@@ -1,0 +1,88 @@
+"""The floor of a training step: its matrix products alone, and the optimiser's step alone.
+
+No engine can be faster than that with the same arithmetic libraries; floor / actual is therefore
+the efficiency of an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from dwcl.nn import Precision, ViewNetworks
+
+Product = tuple[Tensor, Tensor, Tensor]
+"""Two operands and the place for their product."""
+
+
+def layer_widths(
+    width: int,
+    *,
+    heads: bool,
+    encoder: Sequence[int] = (500, 500, 2000),
+    latent: int = 512,
+    embedding: int = 128,
+) -> list[tuple[int, int, bool]]:
+    """List (inputs, outputs, whether it is a first layer) of the layers that a view's step uses."""
+    chain = (width, *encoder, latent, *reversed(encoder), width)
+    layers = [(a, b, position == 0) for position, (a, b) in enumerate(pairwise(chain))]
+    return [*layers, (latent, embedding, False)] if heads else layers
+
+
+def step_products(
+    widths: Sequence[int], batch: int, precision: Precision, *, contrast: bool
+) -> list[Product]:
+    """Lay out the operands of all products of one step.
+
+    Of every layer the forward product, the gradient of the weights, and, except in first layers,
+    the gradient of the input. Of the contrast with the best view the Gram blocks, with two products
+    each for their gradients, in single precision as in the engine.
+    """
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    products: list[Product] = []
+    for width in widths:
+        for inputs, outputs, first in layer_widths(width, heads=contrast):
+            x = torch.rand(batch, inputs).to(dtype)
+            w = torch.rand(outputs, inputs).to(dtype)
+            y = torch.rand(batch, outputs).to(dtype)
+            products.append((x, w.T, torch.empty(batch, outputs, dtype=dtype)))
+            products.append((y.T, x, torch.empty(outputs, inputs, dtype=dtype)))
+            if not first:
+                products.append((y, w, torch.empty(batch, inputs, dtype=dtype)))
+    if contrast:
+        z = torch.rand(batch, 128)
+        gram = torch.rand(batch, batch)
+        for _ in range(2 * len(widths) - 1):
+            products.append((z, z.T, torch.empty(batch, batch)))
+            products += [(gram, z, torch.empty(batch, 128))] * 2
+    return products
+
+
+def floor_step(
+    networks: ViewNetworks,
+    widths: Sequence[int],
+    batch: int,
+    precision: Precision,
+    *,
+    contrast: bool,
+) -> Callable[[], None]:
+    """Make a function that does the floor's work for one step."""
+    products = step_products(widths, batch, precision, contrast=contrast)
+    trained = [
+        parameter
+        for name, parameter in networks.named_parameters()
+        if contrast or not name.startswith("heads")
+    ]
+    for parameter in trained:
+        parameter.grad = torch.zeros_like(parameter)
+    optimiser = torch.optim.Adam(trained, lr=0.0, fused=True)
+
+    def step() -> None:
+        for left, right, out in products:
+            torch.mm(left, right, out=out)
+        optimiser.step()
+
+    return step
