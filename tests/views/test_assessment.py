@@ -10,6 +10,7 @@ import torch
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from torch import Tensor
 
+from dwcl.clustering.kmeans import kmeans
 from dwcl.data.synthetic import best_view, make_multiview
 from dwcl.errors import SettingError
 from dwcl.streams import RandomStreams
@@ -19,6 +20,7 @@ from dwcl.views import (
     SilhouetteQuality,
     ViewChoice,
     assess,
+    assessment,
     by_agreement,
     by_quality,
 )
@@ -97,19 +99,28 @@ def test_permuting_the_views_permutes_the_results(order: tuple[int, ...]) -> Non
     assert permuted.best_name == straight.best_name
 
 
-def test_seed_and_stage_decide_the_random_numbers() -> None:
-    drawn: list[list[float]] = []
+def test_seed_stage_and_name_decide_the_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    judging: list[list[int]] = []
+    clustering: list[list[int]] = []
 
     def spy(features: Tensor, labels: Tensor, generator: torch.Generator, /) -> float:
-        drawn[-1].append(float(torch.rand((), generator=generator)))
+        judging[-1].append(generator.initial_seed())
         return 0.5
 
+    def kmeans_spy(x: Tensor, k: int, *, generator: torch.Generator, **others: Any) -> Any:
+        clustering[-1].append(generator.initial_seed())
+        return kmeans(x, k, generator=generator, **others)
+
+    monkeypatch.setattr(assessment, "kmeans", kmeans_spy)
     features, _ = synthetic((0.5, 0.5, 0.5), 0, n=30)
     for seed, stage in [(0, "a"), (0, "a"), (1, "a"), (0, "b")]:
-        drawn.append([])
+        judging.append([])
+        clustering.append([])
         run(features, quality=spy, seed=seed, stage=stage)
-    assert drawn[0] == drawn[1]
-    assert len({value for draws in drawn[1:] for value in draws}) == 9  # one per view and run
+    assert judging[0] == judging[1]
+    assert clustering[0] == clustering[1]
+    seeds = [seed for runs in (judging[1:], clustering[1:]) for run_ in runs for seed in run_]
+    assert len(set(seeds)) == len(seeds) == 18  # one per view, run and purpose
 
 
 def test_the_record_is_plain_values() -> None:
