@@ -1,0 +1,144 @@
+"""Lloyd's iteration for several sets of centres at once, and a tournament among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from dwcl.clustering._arrays import block_size, row_blocks
+from dwcl.clustering.distances import nearest_centres
+
+WARM_UP = 4
+"""Iterations before the first comparison; the gains of later ones seldom turn the order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Samples (n × d, around the origin) and when to stop.
+
+    Attributes
+    ----------
+    x : Tensor, n × d
+        Samples.
+    max_iter : int
+        Bound on the iterations of a set of centres.
+    enough : float
+        A set of centres is at rest when the sum of squares of its movement is at most this.
+    block_rows : int or None
+        Rows that are worked on at once.
+    """
+
+    x: Tensor
+    max_iter: int
+    enough: float
+    block_rows: int | None = None
+
+    @cached_property
+    def energy(self) -> float:
+        """Sum of squares of all samples: the inertia of a single centre at the origin."""
+        return float(torch.linalg.vector_norm(self.x, dtype=torch.float64)) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """A set of centres (k × d), its inertia, and the iterations that it took."""
+
+    centres: Tensor
+    inertia: float
+    n_iter: int
+
+
+def tournament(problem: Problem, centres: Tensor) -> Contender:
+    """Let R sets of centres (R × k × d) compete, and run the winner until it is at rest.
+
+    After some iterations only the better half goes on, for twice as many, and so forth: most of
+    the time then goes to the sets that may win.
+    """
+    steps, left = WARM_UP, problem.max_iter
+    n_iters = torch.zeros(len(centres), dtype=torch.int64, device=centres.device)
+    while len(centres) > 1:
+        steps = min(steps, left)
+        centres, inertias, n_more = lloyd(problem, centres, steps)
+        left -= steps
+        better = inertias.argsort(stable=True)[: len(centres) // 2 if left else 1]
+        centres, n_iters = centres[better], (n_iters + n_more)[better]
+        steps *= 2
+    centres, inertias, n_more = lloyd(problem, centres, max(1, left))
+    return Contender(centres[0], float(inertias[0]), int(n_iters[0] + n_more[0]))
+
+
+def lloyd(problem: Problem, centres: Tensor, max_iter: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Iterate R sets of centres (R × k × d) until each is at rest.
+
+    A step assigns every sample to its nearest centre and moves the centres to the means. The
+    arithmetic is in the type of the centres. Returns the centres, their inertias (R, float64;
+    before the last step, so never too low) and their numbers of iterations (R).
+    """
+    centres = centres.clone()
+    device = centres.device
+    inertias = torch.zeros(len(centres), dtype=torch.float64, device=device)
+    n_iters = torch.zeros(len(centres), dtype=torch.int64, device=device)
+    moving = torch.arange(len(centres), device=device)
+    for _ in range(max_iter):
+        before = centres[moving]
+        sums, counts, inertias[moving] = _assign_and_sum(problem, before)
+        for restart in (counts == 0).any(1).nonzero().flatten().tolist():
+            _fill_empty(problem, before[restart], sums[restart], counts[restart])
+        after = torch.where(counts[..., None] > 0, sums / counts[..., None], before)
+        centres[moving] = after
+        n_iters[moving] += 1
+        # A set at rest leaves the batch.
+        moving = moving[(after - before).square().sum((1, 2)) > problem.enough]
+        if len(moving) == 0:
+            break
+    return centres, inertias.clamp_(min=0), n_iters
+
+
+def _assign_and_sum(problem: Problem, centres: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Add up (R × k × d) and count (R × k) the samples nearest to each centre; inertias (R).
+
+    With the samples in the last place, vector instructions find the nearest of k centres for many
+    samples at once; and the sums are products of the memberships with the samples, which is
+    faster than to add row by row.
+    """
+    n_restarts, k, d = centres.shape
+    flat = centres.reshape(-1, d)
+    half_squares = flat.square().sum(1, keepdim=True) / 2
+    sums, counts = torch.zeros_like(flat), torch.zeros_like(half_squares)
+    halves = torch.zeros(n_restarts, dtype=torch.float64, device=flat.device)
+    for block in row_blocks(len(problem.x), block_size(len(flat), problem.block_rows)):
+        rows = problem.x[block].to(flat.dtype)
+        # |x − c|²/2 without |x|²/2, which is the same for all centres
+        excess = torch.addmm(half_squares, flat, rows.T, alpha=-1).view(n_restarts, k, -1)
+        least, nearest = excess.min(1, keepdim=True)
+        halves += least.sum((1, 2))
+        members = excess.zero_().scatter_(1, nearest, 1.0).view(len(flat), -1)
+        sums.addmm_(members, rows)
+        counts += members.sum(1, keepdim=True)
+    return sums.view_as(centres), counts.view(n_restarts, k), 2 * halves + problem.energy
+
+
+def _fill_empty(problem: Problem, centres: Tensor, sums: Tensor, counts: Tensor) -> None:
+    """Move the samples farthest from their centres into the empty clusters of one set, in place.
+
+    A sample that is the last of its cluster stays. So does one that lies on its centre, up to
+    rounding: then there are too few different samples.
+    """
+    x = problem.x
+    labels, distances = nearest_centres(x, centres, problem.block_rows)
+    scale = float(torch.linalg.vector_norm(x, dim=1).max())
+    floor = 8 * torch.finfo(centres.dtype).eps * scale
+    empty = (counts == 0).nonzero().flatten().tolist()
+    for row in distances.argsort(descending=True, stable=True).tolist():
+        donor = labels[row]
+        if not empty or distances[row] <= floor:
+            return
+        if counts[donor] > 1:
+            target = empty.pop(0)
+            sums[donor] -= x[row]
+            counts[donor] -= 1
+            sums[target] = x[row]
+            counts[target] = 1
