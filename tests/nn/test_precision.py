@@ -80,6 +80,16 @@ def test_no_autocast_is_left_on(layers: Perceptron, x: Tensor) -> None:
     assert not torch.is_autocast_enabled("cpu")
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_the_callers_autocast_has_no_influence(
+    training: bool, layers: Perceptron, x: Tensor
+) -> None:
+    expected = exact(layers, x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(layers.train(training)(x), expected)
+        assert torch.is_autocast_enabled("cpu")
+
+
 def test_all_layers_of_some_networks_are_set(layers: Perceptron) -> None:
     other = perceptron((4, 3), torch.Generator().manual_seed(0))
     set_precision(nn.ModuleDict({"a": layers, "b": nn.ModuleList([other])}), "bf16")
