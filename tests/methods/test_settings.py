@@ -17,6 +17,8 @@ from dwcl.methods.settings import check_settings, parse_settings
         ("encoder=500,500,2000", "encoder", (500, 500, 2000)),
         ("encoder=[64]", "encoder", (64,)),
         ("encoder=64,", "encoder", (64,)),
+        ("encoder=64", "encoder", (64,)),
+        ("decoder=64", "decoder", (64,)),
         ("decoder=None", "decoder", None),
         ("mechanism=pairwise", "mechanism", "pairwise"),
         ("self_pairs=False", "self_pairs", False),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Run the command that the program's arguments name, and exit with its status.
 
     0: done. 2: the input or an option cannot be used; one message says why. 130: interrupted.
+    141: whoever read the output has gone.
     """
     # Imported here, so that the package can be imported without the libraries of the terminal.
-    from dwcl.cli.app import app
-
+    try:
+        from dwcl.cli.app import app
+    except KeyboardInterrupt:
+        sys.exit(130)
     app(prog_name="dwcl")

@@ -14,6 +14,7 @@ app = typer.Typer(
     name="dwcl",
     help="Multi-view clustering: from a file of several tables to clusters and their report.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # it would take "[default: …]" for markup
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -28,7 +29,10 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Multi-view clustering: from a file of several tables to clusters and their report."""

@@ -32,18 +32,26 @@ def print_json(value: Any) -> None:
     print(json.dumps(_finite(value), ensure_ascii=False))  # noqa: T201 - this is the output
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the guard of the commands, which ends them all in one way."""
+        raise
+
+
 def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False)
+    console = _Console(stderr=stderr, highlight=False)
     if not console.is_terminal:
-        console = Console(stderr=stderr, highlight=False, width=_PIPE_WIDTH, color_system=None)
+        console = _Console(stderr=stderr, highlight=False, width=_PIPE_WIDTH, color_system=None)
     return console
 
 
 def _finite(value: Any) -> Any:
+    if hasattr(value, "item"):  # a scalar of NumPy
+        value = value.item()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
-    return value.item() if hasattr(value, "item") else value
+    return value

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
@@ -22,9 +23,7 @@ from dwcl.cli.options import (
 )
 from dwcl.errors import SettingError
 
-app = typer.Typer(
-    help="Find, fetch, import and look into data sets.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Find, fetch, import and look into data sets.", no_args_is_help=True)
 
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="A name of the catalogue.", show_default=False)
@@ -40,13 +39,16 @@ def list_(json: JsonOption = False) -> None:
 
     if json:
         print_json(
-            [
-                {**entry.model_dump(mode="json", exclude={"mirrors"}), "status": status(entry)}
+            {
+                entry.name: {
+                    **entry.model_dump(mode="json", exclude={"name", "mirrors"}),
+                    "status": status(entry),
+                }
                 for entry in entries()
-            ]
+            }
         )
         return
-    table = Table("name", "samples", "widths of the views", "classes", "state")
+    table = Table("name", "samples", "widths of the views", "classes", "state", box=SIMPLE)
     for entry in entries():
         widths = ", ".join(map(str, entry.widths)) if entry.widths else "–"
         table.add_row(
@@ -64,7 +66,7 @@ def show(
     transpose: TransposeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show what is understood of a file, a folder or a data set of the catalogue."""
+    """Show what dwcl understands of DATA."""
     from dwcl.data.describe import describe
 
     facts = describe(load_data(data, views, labels, transpose))
@@ -75,7 +77,7 @@ def show(
     console.print(escape(f"{facts['source']}: {facts['n']} samples"), soft_wrap=True)
     for line in facts["layout"]:
         console.print(escape(line), soft_wrap=True)
-    table = Table("view", "features", "type", "not zero")
+    table = Table("view", "features", "type", "not zero", box=SIMPLE)
     for view in facts["views"]:
         kind = f"{view['type']}, sparse" if view["sparse"] else view["type"]
         table.add_row(escape(view["name"]), str(view["width"]), kind, f"{view['density']:.1%}")
@@ -105,7 +107,10 @@ def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file that you have.")],
     json: JsonOption = False,
 ) -> None:
-    """Take a file that you have as the data set NAME, once its hash or shape is checked."""
+    """Keep a file of yours as the data set NAME.
+
+    It is copied once its hash, or where that is not known its shape, has been checked.
+    """
     from dwcl.data.fetch import import_file
 
     _say_where(import_file(name, file), json=json)
@@ -119,7 +124,7 @@ def build(
         Path | None,
         typer.Option("--from", metavar="FOLDER", help="Where the IDX files lie."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Which images make which sample.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Which images make which sample.")] = 0,
     json: JsonOption = False,
 ) -> None:
     """Make a data set from its raw files; 'fashion' is the one there is."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from dwcl.cli.console import messages, output
 from dwcl.cli.fit import gather_settings, run_fit, show_result
@@ -18,12 +19,13 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", metavar="RUN", help="The run folder; replaced if it is there.")
     ] = Path("demo"),
-    seed: Annotated[int, typer.Option("--seed", help="The source of all randomness.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The source of all randomness.")] = 0,
     quiet: QuietOption = False,
 ) -> None:
-    """Cluster 1,797 handwritten digits, described by several tables, in a minute or two.
+    """Cluster handwritten digits in a minute or two.
 
-    The labels are known and serve for the scores alone.
+    Several tables describe 1,797 digits that come with dwcl. Their labels serve for the scores
+    alone.
     """
     from dwcl.data.digits import load_digits
     from dwcl.report.figures import save_summary
@@ -32,11 +34,14 @@ def demo(
     data = load_digits()
     if not quiet:
         views = ", ".join(f"{n} ({w})" for n, w in zip(data.names, data.widths, strict=True))
-        messages().print(f"1,797 handwritten digits in {data.n_views} views: {views}")
+        messages().print(
+            f"{data.n_samples:,} handwritten digits in {data.n_views} views: {views}",
+            soft_wrap=True,
+        )
     settings = gather_settings("dwcl", "quick", [], seed)
     facts = run_fit(data, 10, "dwcl", settings, out, recipe="quick", replace=True, say=not quiet)
     model = load_model(out)
     save_summary(out / PICTURE, model.transform(data), model.labels_, out)
     if not quiet:
         show_result(facts, out)
-        output().print(f"picture in {out / PICTURE}", soft_wrap=True)
+        output().print(escape(f"picture in {out / PICTURE}"), soft_wrap=True)

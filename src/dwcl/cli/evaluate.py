@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.markup import escape
 
 from dwcl.cli.console import output, print_json
 from dwcl.cli.options import (
@@ -17,8 +17,10 @@ from dwcl.cli.options import (
     ViewsOption,
     load_data,
 )
-from dwcl.cli.tables import SCORE_TITLES
+from dwcl.cli.tables import ALL_VIEWS, SCORE_TITLES, result_table
 from dwcl.errors import DataError
+
+PROBE_TITLES = {"acc": "ACC", "recall": "recall", "f1": "F1"}
 
 
 def evaluate(
@@ -35,7 +37,10 @@ def evaluate(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Score the clusters that a run gives to DATA against the known classes of DATA."""
+    """Score the clusters of DATA against its known classes.
+
+    The clusters are those to which the run assigns the samples, as 'dwcl predict' does.
+    """
     from dwcl.evaluate.probe import linear_probe
     from dwcl.evaluate.summary import score_views
     from dwcl.storage.model import load_model
@@ -55,13 +60,18 @@ def evaluate(
     if json:
         print_json({"run": str(run), "n_samples": given.n_samples, **scores})
         return
-    table = Table(title=f"{given.n_samples} samples, {given.n_label_values} label values")
-    table.add_column("")
+    title = f"{given.n_samples} samples, {given.n_label_values} label values"
+    table = result_table(title)
+    table.add_column("view", overflow="fold")
     for title in SCORE_TITLES.values():
         table.add_column(title, justify="right")
-    for name, row in [*scores["views"].items(), ("all views: the clusters", scores["clusters"])]:
-        table.add_row(name, *(f"{row[key]:.3f}" for key in SCORE_TITLES))
+    for name, row in [*scores["views"].items(), (ALL_VIEWS, scores["clusters"])]:
+        table.add_row(escape(name), *(f"{row[key]:.3f}" for key in SCORE_TITLES))
     output().print(table)
     if probe:
-        figures = ", ".join(f"{key} {value:.3f}" for key, value in scores["probe"].items())
-        output().print(f"linear probe: {figures}")
+        found = scores["probe"]
+        figures = ", ".join(
+            f"{title} {found[f'{key}_mean']:.3f} ± {found[f'{key}_std']:.3f}"
+            for key, title in PROBE_TITLES.items()
+        )
+        output().print(f"linear probe: {figures}", soft_wrap=True)

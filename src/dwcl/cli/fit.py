@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.markup import escape
 
 from dwcl.cli.console import messages, output, print_json
 from dwcl.cli.options import (
+    OPTIONS_OF_SETTINGS,
     DataArgument,
     JsonOption,
     LabelsOption,
@@ -21,10 +21,11 @@ from dwcl.cli.options import (
     ViewsOption,
     load_data,
 )
-from dwcl.cli.progress import progress_for
 from dwcl.cli.tables import sizes_line, views_table
-from dwcl.data.multiview import MultiView
 from dwcl.errors import DataError, SettingError
+
+if TYPE_CHECKING:
+    from dwcl.data.multiview import MultiView
 
 
 def fit(
@@ -48,9 +49,14 @@ def fit(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="One setting; may be repeated."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="One setting, stronger than the recipe's; may be repeated. "
+            "See 'dwcl methods METHOD'.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The source of all randomness.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The source of all randomness.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="RUN", help="The run folder [default: runs/NAME]."),
@@ -64,7 +70,11 @@ def fit(
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Find the clusters of DATA and write labels, model and history to a run folder."""
+    """Find the clusters of DATA and write a run folder.
+
+    The folder holds labels.csv (cluster of each sample), the model, the history of the training
+    and run.json (what was done, and with what). Known labels serve for scores alone.
+    """
     settings = gather_settings(method, recipe, set_ or [], seed)
     given = load_data(data, views, labels, transpose)
     say = not (quiet or json)
@@ -94,7 +104,7 @@ def gather_settings(
     if recipe is not None:
         settings.update(check_settings(get_method(method), find_recipe(recipe).settings))
     single = parse_settings(get_method(method), assignments)
-    for name, option in (("n_clusters", "--clusters"), ("random_state", "--seed")):
+    for name, option in OPTIONS_OF_SETTINGS.items():
         if name in single:
             raise SettingError(f"'{name}' is not set with --set; give it with {option}.")
     settings.update(single)
@@ -109,6 +119,11 @@ def count_clusters(wanted: str, data: MultiView) -> int:
             raise DataError(
                 "--clusters labels needs labels, and these data have none. Give a number, or name "
                 "the labels with --labels."
+            )
+        if seen < 2:
+            raise DataError(
+                "--clusters labels finds one label value only; give the number of clusters, "
+                "2 or more."
             )
         return seen
     if not wanted.isdecimal() or int(wanted) < 2:
@@ -131,9 +146,9 @@ def run_fit(
     say: bool,
 ) -> dict[str, Any]:
     """Fit, score if labels are known, and write the run folder; returns what ``run.json`` holds."""
-    from dwcl.evaluate.summary import score_model
+    from dwcl.cli.progress import progress_for
     from dwcl.methods.registry import get_method
-    from dwcl.storage.run import check_free, describe_run, write_run
+    from dwcl.storage.run import check_free, read_run, write_run
 
     check_free(folder, replace=replace)
     model = get_method(method)(n_clusters, **settings)
@@ -142,23 +157,27 @@ def run_fit(
     facts: dict[str, Any] = {
         "recipe": recipe,
         "seconds_total": round(time.perf_counter() - began, 3),
-        "cluster_sizes": np.bincount(model.labels_, minlength=n_clusters).tolist(),
     }
     if data.labels is not None:
+        from dwcl.evaluate.summary import score_model
+
         facts["scores"] = score_model(model, data.labels)
     write_run(folder, model, data, facts=facts, replace=replace)
-    return {**describe_run(model, data), **facts}
+    written = read_run(folder)
+    del written["history"]
+    return written
 
 
 def show_result(facts: Mapping[str, Any], folder: Path) -> None:
     """Show the closing table."""
     console = output()
     console.print(views_table(facts))
-    console.print(sizes_line(facts["cluster_sizes"]))
+    console.print(sizes_line(facts["cluster_sizes"]), soft_wrap=True)
     for note in facts["notes"]:
         console.print(escape(f"note: {note}"), soft_wrap=True)
     console.print(
-        f"{facts['seconds_total']:.1f} s; labels in {folder / 'labels.csv'}", soft_wrap=True
+        escape(f"{facts['seconds_total']:.1f} s; labels in {folder / 'labels.csv'}"),
+        soft_wrap=True,
     )
 
 

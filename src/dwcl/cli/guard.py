@@ -29,17 +29,23 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         _show_warnings_of_the_package()
         try:
-            return command(*args, **kwargs)
+            result = command(*args, **kwargs)
+            sys.stdout.flush()  # while a reader that has gone can still be told from trouble
         except DwclError as failure:
             complain(str(failure))
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
-            complain("Interrupted; nothing was written.")
+            complain("Interrupted; nothing half-written is left.")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             # The reader of our output has gone. What Python still holds must not be written.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(READER_GONE) from None
+        except OSError as failure:
+            place = f"{failure.filename}: " if failure.filename else ""
+            complain(f"{place}{failure.strerror or failure}. Check the path and its permissions.")
+            raise typer.Exit(BAD_INPUT) from None
+        return result
 
     return wrapper
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from dwcl.data.multiview import MultiView
+if TYPE_CHECKING:
+    from dwcl.data.multiview import MultiView
 
 DataArgument: TypeAlias = Annotated[
     str,
@@ -44,6 +45,9 @@ JsonOption: TypeAlias = Annotated[
 QuietOption: TypeAlias = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")
 ]
+
+OPTIONS_OF_SETTINGS = {"n_clusters": "--clusters", "random_state": "--seed"}
+"""Settings that have an option of their own, so that ``--set`` does not take them."""
 
 
 def load_data(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich.markup import escape
 
 from dwcl.cli.console import output, print_json
 from dwcl.cli.options import (
@@ -61,4 +62,7 @@ def predict(
     elif out is None:
         output().out(table, end="", highlight=False)
     elif not quiet:
-        output().print(f"{given.n_samples} samples; {sizes_line(sizes)}; labels in {out}")
+        output().print(
+            escape(f"{given.n_samples} samples; {sizes_line(sizes)}; labels in {out}"),
+            soft_wrap=True,
+        )

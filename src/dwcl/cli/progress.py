@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from dwcl.cli.tables import assessment_line
 from dwcl.training.callbacks import Callback, Record, RunInfo
 
 PLAIN_INTERVAL = 10.0
@@ -26,11 +26,11 @@ class LiveProgress(Callback):
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
-            TextColumn("{task.fields[phase]:<12}"),
+            TextColumn("{task.fields[phase]:<12}", markup=False),
             BarColumn(),
             TextColumn("epoch {task.completed}/{task.total}"),
             TextColumn("loss {task.fields[loss]}"),
-            TextColumn("best view {task.fields[best]}"),
+            TextColumn("best view {task.fields[best]}", markup=False),
             TextColumn("left"),
             TimeRemainingColumn(compact=True, elapsed_when_finished=True),
             console=console,
@@ -79,7 +79,7 @@ class PlainProgress(Callback):
     def on_record(self, record: Record) -> None:
         """Print a line where one is due."""
         if record["event"] == "assessment":
-            self._console.print(assessment_line(record), soft_wrap=True)
+            self._console.print(assessment_line(record), markup=False, soft_wrap=True)
         if record["event"] != "epoch":
             return
         self._done += 1
@@ -91,14 +91,6 @@ class PlainProgress(Callback):
         self._console.print(
             f"{record['phase']}: epoch {record['epoch']}, loss {record['loss']:.4f}, "
             f"{self._done}/{self._total} epochs, about {left:.0f} s left",
+            markup=False,
             soft_wrap=True,
         )
-
-
-def assessment_line(record: dict[str, Any]) -> str:
-    """Word an assessment of the views."""
-    qualities = " ".join(f"{quality:.3f}" for quality in record["quality"])
-    return (
-        f"after iteration {record['iteration']}: best view {record['best_view']}, "
-        f"qualities {qualities}"
-    )

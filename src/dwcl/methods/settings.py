@@ -6,7 +6,7 @@ import functools
 import inspect
 import json
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -67,8 +67,16 @@ def parse_settings(method: type, assignments: Iterable[str]) -> dict[str, Any]:
                 f"'{assignment}' is not a setting; the form is name=value, "
                 "for example temperature=0.5."
             )
-        values[name.strip()] = _parse(text.strip())
+        name, value = name.strip(), _parse(text.strip())
+        values[name] = [value] if type(value) is int and _takes_several(method, name) else value
     return check_settings(method, values)
+
+
+def _takes_several(method: type, name: str) -> bool:
+    """Tell whether a setting is a list of numbers, so that a single one stands for a list of it."""
+    field = settings_model(method).model_fields.get(name)
+    kinds = () if field is None else (field.annotation, *get_args(field.annotation))
+    return any(get_origin(kind) is tuple for kind in kinds)
 
 
 def _parse(text: str) -> Any:

@@ -47,7 +47,7 @@ def save_model(model: DeepMultiViewClusterer, folder: str | Path) -> Path:
         "format": FORMAT_VERSION,
         "dwcl": dwcl.__version__,
         "method": model.method_name,
-        "settings": _plain_settings(model),
+        "settings": plain_settings(model),
         "views": [
             {"name": name, "width": width, "scaling": model.scaling_.kinds[name]}
             for name, width in zip(model.view_names_, model.view_widths_, strict=True)
@@ -170,7 +170,7 @@ def _read_tensors(folder: Path, expected: dict[str, list[int]]) -> dict[str, Ten
     return tensors
 
 
-def _plain_settings(model: DeepMultiViewClusterer) -> dict[str, Any]:
+def plain_settings(model: DeepMultiViewClusterer) -> dict[str, Any]:
     """Give the settings as JSON values: a function by its name, a generator by the seed it gave."""
     settings = {}
     for name, value in model.get_params(deep=False).items():

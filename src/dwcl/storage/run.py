@@ -29,13 +29,18 @@ from numpy.typing import NDArray
 
 import dwcl
 from dwcl.data.multiview import MultiView
-from dwcl.errors import FileError, ModelError
+from dwcl.errors import DwclError, FileError, ModelError
 from dwcl.files import unwritable, write_json, write_text
 from dwcl.methods.base import DeepMultiViewClusterer, pick_device
-from dwcl.storage.model import make_folder, save_model
+from dwcl.storage.model import make_folder, plain_settings, save_model
 from dwcl.training.callbacks import Record
 
 LABEL_COLUMNS = ("sample", "cluster", "distance", "next_distance")
+NEEDED_FACTS = (
+    "dwcl", "method", "seed", "n_clusters", "data", "cluster_sizes", "notes", "precision",
+    "device", "threads", "versions",
+)  # fmt: skip
+"""What every ``run.json`` states; the rest depends on method and data."""
 
 
 def write_run(
@@ -46,13 +51,17 @@ def write_run(
     facts: dict[str, Any],
     replace: bool = False,
 ) -> Path:
-    """Write a whole run folder; it appears under its name only when it is complete."""
+    """Write a whole run folder; it appears under its name only when it is complete.
+
+    A run that it replaces stays whole until then.
+    """
     check_free(folder, replace=replace)
     make_folder(folder.parent)
     try:
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     except OSError as failure:
         raise unwritable(folder, failure) from failure
+    former = partial.with_name(f"{partial.name}.former")
     try:
         save_model(model, partial)
         write_text(partial / "labels.csv", labels_csv(data, model.centre_distances(data)))
@@ -60,12 +69,17 @@ def write_run(
         write_json(partial / "run.json", {**describe_run(model, data), **facts})
         partial.chmod(0o755)
         if folder.exists():
-            shutil.rmtree(folder)
+            folder.replace(former)
         partial.replace(folder)
+    except DwclError:
+        raise  # a FileError is an OSError too, and has its own words
     except OSError as failure:
         raise unwritable(folder, failure) from failure
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        if former.exists() and not folder.exists():
+            former.replace(folder)
+        for leftover in (partial, former):
+            shutil.rmtree(leftover, ignore_errors=True)
     return folder
 
 
@@ -87,7 +101,11 @@ def check_free(folder: Path, *, replace: bool = False) -> None:
     parent = folder.parent
     while not parent.exists():
         parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+    if not parent.is_dir():
+        raise FileError(
+            f"Cannot write {folder}: {parent} is a file. Choose another place with --out."
+        )
+    if not os.access(parent, os.W_OK | os.X_OK):
         raise FileError(
             f"Cannot write {folder}: no permission in {parent}. Choose another place with --out."
         )
@@ -109,6 +127,7 @@ def describe_run(model: DeepMultiViewClusterer, data: MultiView) -> dict[str, An
             "label_values": data.n_label_values,
             "layout": list(data.provenance.layout),
         },
+        "settings": plain_settings(model),
         "scaling": dict(model.scaling_.kinds),
         "notes": list(model.notes_),
         "precision": model.precision_,
@@ -123,6 +142,7 @@ def describe_run(model: DeepMultiViewClusterer, data: MultiView) -> dict[str, An
         },
         "machine": {"system": platform.system(), "processor": platform.machine()},
         "seconds": seconds_by_phase(model.history_),
+        "cluster_sizes": np.bincount(model.labels_, minlength=model.n_clusters).tolist(),
         "best_view": getattr(model, "best_view_", None),
         "view_quality": getattr(model, "view_quality_", None),
         "pair_weights": getattr(model, "pair_weights_", None),
@@ -133,6 +153,8 @@ def labels_csv(data: MultiView, distances: NDArray[np.float32]) -> str:
     """Word the clusters as a table: a sample near two centres shows by its two distances."""
     own = distances.argmin(axis=1)
     two = np.sort(distances, axis=1)[:, :2]
+    if two.shape[1] < 2:  # one cluster has no next one
+        two = np.pad(two, ((0, 0), (0, 1)), constant_values=np.inf)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(LABEL_COLUMNS)
@@ -151,9 +173,9 @@ def history_lines(history: Sequence[Record]) -> str:
 def read_run(folder: Path) -> dict[str, Any]:
     """Read ``run.json`` and the history of a run folder."""
     try:
-        facts: dict[str, Any] = json.loads((folder / "run.json").read_text("utf-8"))
+        facts = json.loads((folder / "run.json").read_text("utf-8"))
         lines = (folder / "history.jsonl").read_text("utf-8").splitlines()
-        facts["history"] = [json.loads(line) for line in lines]
+        history = [json.loads(line) for line in lines]
     except FileNotFoundError as failure:
         raise ModelError(
             f"{folder} is not a run folder: {Path(failure.filename).name} is missing. "
@@ -161,7 +183,16 @@ def read_run(folder: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError) as failure:
         raise ModelError(f"The run in {folder} cannot be read: {failure}.") from failure
-    return facts
+    damage = None
+    if not isinstance(facts, dict) or not facts.keys() >= set(NEEDED_FACTS):
+        damage = f"run.json must state {', '.join(NEEDED_FACTS)}"
+    elif not all(isinstance(record, dict) and "event" in record for record in history):
+        damage = "every line of history.jsonl must state its event"
+    if damage is not None:
+        raise ModelError(
+            f"The run in {folder} is damaged: {damage}. Restore it from a copy, or fit again."
+        )
+    return {**facts, "history": history}
 
 
 def seconds_by_phase(history: Sequence[Record]) -> dict[str, float]:
