@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-_ROWS = 1024
-_COLUMNS = 4096
+from dwcl.clustering._arrays import as_points, exact_products
+from dwcl.errors import DataError, SettingError
+
+ROWS, COLUMNS = 512, 2048
+"""Size of a block of distances: 4 MB in float32."""
+ROWS_WORTH_A_CENTRE = 32
+"""With fewer samples per cluster, float64 is cheaper than an origin for each cluster."""
+CLOSE = 2**13 * torch.finfo(torch.float32).eps
+"""Squared distance, as part of a squared length, below which float32 is not trusted."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SilhouetteResult:
     """The silhouette of a clustering.
 
@@ -20,9 +30,9 @@ class SilhouetteResult:
     mean : float
         Mean over the samples that were looked at.
     samples : Tensor
-        Each of them, in the order of the data (of the sample of it, above a budget).
+        Coefficient of each of them, in the order of the data, in the type of the samples.
     n_used : int
-        How many were looked at.
+        How many were looked at: all, or as many as the budget allows.
     """
 
     mean: float
@@ -36,71 +46,141 @@ def silhouette(
     *,
     budget: int | None = None,
     generator: torch.Generator | None = None,
+    block_rows: int = ROWS,
 ) -> SilhouetteResult:
     """Compute (b − a) / max(a, b) of every sample, with Euclidean distances.
+
+    Here a is a sample's mean distance to the others of its cluster, and b the least of its mean
+    distances to the other clusters. A sample alone in its cluster has 0; so has everything where
+    there is only one cluster.
 
     Parameters
     ----------
     x : Tensor, n × d
-        Samples.
+        Samples, float32 or float64, on any device that knows float64.
     labels : Tensor of n
-        Clusters by whole numbers from 0.
+        Clusters by whole numbers. Numbers may be missing.
     budget : int, optional
-        With more samples than this, a random sample of so many stands for all.
+        With more samples than this, a random choice of so many stands for all.
     generator : torch.Generator, optional
-        For that sample.
+        For that choice, on the CPU.
+    block_rows : int
+        Rows of a block of distances.
     """
-    if budget is not None and len(x) > budget:
-        chosen = torch.randperm(len(x), generator=generator)[:budget].sort().values
-        x, labels = x[chosen.to(x.device)], labels[chosen.to(labels.device)]
-    _, labels = labels.unique(return_inverse=True)
-    sizes = labels.bincount()  # k
-    if len(sizes) < 2:
-        zeros = x.new_zeros(len(x))
-        return SilhouetteResult(0.0, zeros, len(x))
+    points = as_points(x)
+    _check_labels(labels, len(points))
+    if block_rows < 1:
+        raise SettingError(f"block_rows = {block_rows}; a block has at least one row.")
+    if budget is not None and len(points) > budget:
+        chosen = _choose(len(points), budget, generator).to(points.device)
+        points, labels = points[chosen], labels[chosen.to(labels.device)]
+    _, labels, sizes = labels.to(points.device).unique(return_inverse=True, return_counts=True)
+    if len(sizes) == 1:
+        return SilhouetteResult(0.0, torch.zeros_like(points[:, 0]), len(points))
     order = labels.argsort(stable=True)
-    sums = _distance_sums(x[order], sizes)  # n × k, rows by cluster
-    own = labels[order]
-    a = sums.gather(1, own[:, None]).squeeze(1) / (sizes[own] - 1).clamp_min(1)
-    others = sums / sizes
-    others.scatter_(1, own[:, None], torch.inf)
-    b = others.min(dim=1).values
-    values = torch.where(sizes[own] > 1, (b - a) / torch.maximum(a, b), 0.0).nan_to_num_(0.0)
-    samples = torch.empty_like(values)
-    samples[order] = values
-    return SilhouetteResult(float(samples.double().mean()), samples.to(x.dtype), len(x))
+    with exact_products(points.device):
+        coefficients = _coefficients(_distance_sums(points[order], sizes, block_rows), sizes)
+    samples = torch.empty_like(coefficients)
+    samples[order] = coefficients
+    return SilhouetteResult(float(samples.mean()), samples.to(points.dtype), len(points))
 
 
-def _distance_sums(x: Tensor, sizes: Tensor) -> Tensor:
-    """Sum the distances from each sample to the members of each cluster, n × k.
+def _check_labels(labels: Tensor, n: int) -> None:
+    if labels.is_floating_point() or labels.is_complex():
+        raise DataError(f"The labels have type {labels.dtype}; whole numbers are expected.")
+    if labels.shape != (n,):
+        raise DataError(
+            f"The labels have shape {tuple(labels.shape)}, but there are {n} samples; "
+            f"one label per sample is expected, shape ({n},)."
+        )
 
-    The rows of x come sorted by cluster. For the rows of a cluster, everything is recentred on
-    its mean: |x|² + |y|² − 2xy then loses no more digits than the spread of the cluster, or the
-    distance at hand, explains.
+
+def _choose(n: int, budget: int, generator: torch.Generator | None) -> Tensor:
+    """Draw the rows that stand for all, in their order."""
+    if budget < 1:
+        raise SettingError(f"budget = {budget}; at least one sample must be looked at.")
+    if generator is None:
+        raise SettingError(
+            f"{n} samples are more than the budget of {budget}, and no generator was given to "
+            "choose among them. Give a torch.Generator, or no budget."
+        )
+    return torch.randperm(n, generator=generator)[:budget].sort().values
+
+
+def _coefficients(sums: Tensor, sizes: Tensor) -> Tensor:
+    """Silhouettes from the sums of distances (n × k, rows by cluster) and the clusters' sizes."""
+    own = torch.repeat_interleave(sizes)
+    a = sums.gather(1, own[:, None]).squeeze(1) / (sizes[own] - 1).clamp(min=1)
+    b = (sums / sizes).scatter_(1, own[:, None], torch.inf).amin(1)
+    greater = torch.maximum(a, b)
+    # Where both are 0 all samples coincide, and no cluster is nearer than another.
+    return torch.where((sizes[own] > 1) & (greater > 0), (b - a) / greater, 0.0)
+
+
+def _distance_sums(x: Tensor, sizes: Tensor, block_rows: int) -> Tensor:
+    """Sum the distances from each sample to the members of each cluster (n × k, float64).
+
+    The rows of x come sorted by cluster. For the rows of a cluster, its mean is the origin: then
+    |x|² + |y|² − 2xy loses no more digits than the spread of the cluster, which bounds a from
+    below, or the distance at hand explains. Every pair of blocks is visited once, for both sides.
     """
     n, k = len(x), len(sizes)
-    bounds = [0, *sizes.cumsum(0).tolist()]
-    member = torch.zeros(n, k, dtype=x.dtype, device=x.device)  # one-hot
-    member[torch.arange(n, device=x.device), torch.repeat_interleave(sizes)] = 1
-    sums = torch.zeros(n, k, dtype=torch.float64, device=x.device)
-    for start, stop in zip(bounds, bounds[1:], strict=False):
-        centred = x - x[start:stop].mean(dim=0)
-        squares = centred.square().sum(dim=1)
-        for row in range(start, stop, _ROWS):
-            rows = slice(row, min(row + _ROWS, stop))
-            for column in range(0, n, _COLUMNS):
-                columns = slice(column, column + _COLUMNS)
-                distances = torch.addmm(
-                    squares[None, columns], centred[rows], centred[columns].T, alpha=-2
-                )
-                distances.add_(squares[rows, None]).clamp_min_(0).sqrt_()
-                _clear_diagonal(distances, row, column)
-                sums[rows] += distances @ member[columns]
+    own = torch.repeat_interleave(sizes)
+    groups = [0, *sizes.cumsum(0).tolist()]
+    if n < ROWS_WORTH_A_CENTRE * k:
+        x, groups = x.double(), [0, n]
+    sums = torch.zeros((n, k), dtype=torch.float64, device=x.device)
+    for start, stop in pairwise(groups):
+        centred = x - x[start:stop].mean(0)
+        squares = centred[start:].square().sum(1)
+        squares = torch.cat([squares.new_zeros(start), squares])
+        for row in range(start, stop, block_rows):
+            rows = slice(row, min(row + block_rows, stop))
+            for columns in _columns(rows, n):
+                distances = _distances(centred, squares, rows, columns)
+                _add_by_cluster(sums[rows], distances, own[columns])
+                beyond = slice(max(columns.start, rows.stop), columns.stop)
+                others = distances[:, beyond.start - columns.start :]
+                _add_by_cluster(sums[beyond], others.T, own[rows])
     return sums
 
 
-def _clear_diagonal(distances: Tensor, row: int, column: int) -> None:
-    """Set the distance of a sample to itself to 0, where rounding left a trace."""
-    offset = row - column
-    if -len(distances) < offset < distances.shape[1]:
-        distances.diagonal(offset).zero_()
+def _columns(rows: slice, n: int) -> Iterator[slice]:
+    """Blocks of columns from the first of the rows to the last; the diagonal is in the first."""
+    width = max(COLUMNS, rows.stop - rows.start)
+    for start in range(rows.start, n, width):
+        yield slice(start, min(start + width, n))
+
+
+def _distances(centred: Tensor, squares: Tensor, rows: slice, columns: slice) -> Tensor:
+    """Distances of a block (b × m), in float64 for rows that have a too close neighbour in it."""
+    left, right = centred[rows], centred[columns]
+    distances = torch.addmm(squares[columns], left, right.T, alpha=-2)
+    distances.add_(squares[rows, None])
+    on_diagonal = rows.start == columns.start
+    if on_diagonal:
+        distances.fill_diagonal_(torch.inf)  # a sample is not a close neighbour of itself
+    close = distances.amin(1) < CLOSE * squares[rows]
+    distances.clamp_(min=0).sqrt_()
+    if distances.dtype == torch.float32 and bool(close.any()):
+        distances[close] = _precise_distances(left[close], right)
+    return distances.fill_diagonal_(0) if on_diagonal else distances
+
+
+def _precise_distances(left: Tensor, right: Tensor) -> Tensor:
+    left, right = left.double(), right.double()
+    squared = torch.addmm(right.square().sum(1), left, right.T, alpha=-2)
+    squared.add_(left.square().sum(1, keepdim=True))
+    return squared.clamp_(min=0).sqrt_().float()
+
+
+def _add_by_cluster(sums: Tensor, distances: Tensor, clusters: Tensor) -> None:
+    """Add the distances (b × m) to m samples, sorted by cluster, to the sums (b × k) in place."""
+    if len(clusters) == 0 or len(distances) == 0:
+        return
+    first, last = int(clusters[0]), int(clusters[-1])
+    if first == last:
+        sums[:, first] += distances.sum(1)
+    else:
+        members = one_hot(clusters - first, last - first + 1).to(distances.dtype)
+        sums[:, first : last + 1] += distances @ members

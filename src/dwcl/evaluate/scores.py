@@ -68,7 +68,7 @@ def contingency(labels_true: ArrayLike, labels_pred: ArrayLike) -> NDArray[np.in
 
 
 def _pairs(counts: NDArray[np.int64]) -> float:
-    """Number of pairs within groups of the given sizes."""
+    """Count the pairs within groups of the given sizes."""
     sizes = counts.astype(np.float64)
     return float((sizes * (sizes - 1) / 2).sum())
 
