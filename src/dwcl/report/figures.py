@@ -29,7 +29,7 @@ MAP_SAMPLES = 3000
 def save_summary(
     target: Path, embedding: NDArray[np.float32], labels: NDArray[np.int64], run: Path
 ) -> Path:
-    """Draw a run on one sheet: a map of its clusters, the views' quality, weights and losses.
+    """Draw a run on one sheet: a map of its clusters, the quality of the views, the losses.
 
     Parameters
     ----------
@@ -61,8 +61,13 @@ def summary_figure(
     top, bottom = (figure.add_subplot(grid[row, 1]) for row in (0, 1))
     draw_map(left, embedding, labels, seed=facts["seed"])
     assessments = [r for r in facts["history"] if r["event"] == "assessment"]
-    draw_quality(top, list(facts["data"]["views"]), assessments)
-    draw_losses(bottom, [r for r in facts["history"] if r["event"] == "epoch"])
+    epochs = [r for r in facts["history"] if r["event"] == "epoch"]
+    for axes, records in ((top, assessments), (bottom, epochs)):
+        axes.set_visible(bool(records))  # a method may judge no views, a fit have no epochs
+    if assessments:
+        draw_quality(top, list(facts["data"]["views"]), assessments)
+    if epochs:
+        draw_losses(bottom, epochs)
     return figure
 
 
@@ -79,7 +84,7 @@ def draw_map(
         axes.scatter(
             members[:, 0],
             members[:, 1],
-            s=9,
+            s=float(np.clip(9000 / len(shown), 9, 30)),  # points²
             linewidths=0,
             color=COLOURS[cluster % len(COLOURS)],
             marker=MARKS[cluster // len(COLOURS) % len(MARKS)],
@@ -88,8 +93,10 @@ def draw_map(
     axes.set_title(f"{len(labels)} samples, {len(np.unique(labels))} clusters")
     axes.set_xticks([])
     axes.set_yticks([])
+    many = int(labels.max()) >= 30
     axes.legend(
-        title="cluster (size)", markerscale=2, fontsize=8, ncols=5, frameon=False,
+        title="cluster (size)", markerscale=2, fontsize=6 if many else 8, ncols=8 if many else 5,
+        columnspacing=1, handletextpad=0.2, frameon=False,
         loc="upper center", bbox_to_anchor=(0.5, 0),
     )  # fmt: skip
 
@@ -104,12 +111,11 @@ def draw_quality(axes: Axes, views: Sequence[str], assessments: Sequence[dict[st
             qualities,
             color=COLOURS[position % len(COLOURS)],
             marker=MARKS[position % len(MARKS)],
-            label=view,
+            label=shorten(view),
         )
-    best = [max(record["quality"]) for record in assessments]
     chosen = [record["quality"][views.index(record["best_view"])] for record in assessments]
     axes.plot(rounds, chosen, linestyle="", marker="o", markersize=13, mfc="none", mec="black")
-    axes.set_ylim(top=max(best) * 1.15 if best else None)
+    axes.margins(y=0.15)  # room for the rings
     axes.set_xticks(rounds)
     axes.set_xlabel("iteration (0: after pre-training)")
     axes.set_ylabel("silhouette")
@@ -136,9 +142,20 @@ def draw_losses(axes: Axes, epochs: Sequence[dict[str, Any]]) -> None:
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
+def shorten(name: str, length: int = 24) -> str:
+    """Cut a name in its middle, where names of views differ least."""
+    half = (length - 1) // 2
+    return name if len(name) <= length else f"{name[:half]}…{name[-half:]}"
+
+
 def plane(embedding: NDArray[np.float32], *, seed: int = 0) -> NDArray[np.float64]:
-    """Map samples to the plane by t-SNE, after PCA to 50 axes where there are more."""
+    """Map samples to the plane by t-SNE, after PCA to 50 axes where there are more.
+
+    Where there is nothing to unfold, all samples alike or one axis, the plane shows just that.
+    """
     n, width = embedding.shape
+    if width < 2 or (embedding == embedding[0]).all():
+        return np.column_stack([embedding[:, 0], np.zeros(n)]).astype(np.float64)
     if min(n, width) > 50:
         embedding = PCA(50, svd_solver="randomized", random_state=seed).fit_transform(embedding)
     perplexity = min(30.0, max(1.0, (n - 1) / 3))
