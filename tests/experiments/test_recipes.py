@@ -36,9 +36,7 @@ def test_the_paper_s_recipes_are_its_tables(shared_data: Path) -> None:
     schedule = r"^\s*(\w+)\s*& (\d+) & (\d+) ?& ?(\d+)"
     schedules = {
         name.lower(): tuple(map(int, numbers))
-        for name, *numbers in re.findall(
-            r"^\s*(\w+)\s*& (\d+) & (\d+) ?& ?(\d+)", table, re.MULTILINE
-        )
+        for name, *numbers in re.findall(schedule, table, re.MULTILINE)
     }
     assert len(networks) == len(schedules) == 8
     for name, widths, latent, embedding in networks:

@@ -218,5 +218,6 @@ def test_devices() -> None:
 
 def test_threads_are_given_back(data: MultiView, small: dict[str, Any]) -> None:
     before = torch.get_num_threads()
-    DWCL(3, **(small | {"threads": before + 1})).fit(data)
+    short = {"pretrain_epochs": 1, "iterations": 0, "threads": before + 1}
+    DWCL(3, **(small | short)).fit(data)
     assert torch.get_num_threads() == before
