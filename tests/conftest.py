@@ -1,13 +1,20 @@
-"""What all tests share: the hypothesis profiles and the folder of development data."""
+"""What all tests share: the hypothesis profiles, the development data, a web server on loopback."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from dwcl.data.catalogue import Entry, Mirror
 
 # On shared machines a single slow example says nothing about the code.
 settings.register_profile(
@@ -51,3 +58,69 @@ def small() -> dict[str, Any]:
         "threads": 1,
         "precision": "fp32",
     }
+
+
+@dataclass
+class Web:
+    """What the server answers by path, and which paths were asked for, in order."""
+
+    address: str
+    pages: dict[str, tuple[int, bytes, int | None]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    stall: threading.Event = field(default_factory=threading.Event)
+
+    def put(
+        self, path: str, body: bytes, *, status: int = 200, announced: int | None = None
+    ) -> str:
+        """Serve `body`, announcing another length than it has where one is given."""
+        self.pages[path] = (status, body, announced)
+        return self.address + path
+
+
+@pytest.fixture
+def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "127.0.0.1")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            site.asked.append(self.path)
+            if self.path == "/stall":
+                site.stall.wait(10)
+            status, body, announced = site.pages.get(self.path, (404, b"nothing here", None))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body) if announced is None else announced))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site = Web(f"http://127.0.0.1:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield site
+    site.stall.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def make_entry() -> Callable[..., Entry]:
+    """An entry for a file of the given content at the given addresses."""
+
+    def make(content: bytes, *urls: str, **others: Any) -> Entry:
+        fields: dict[str, Any] = {
+            "name": "tiny",
+            "kind": "download",
+            "title": "A tiny file",
+            "filename": "tiny.bin",
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "bytes": len(content),
+            "mirrors": tuple(Mirror(url=url) for url in urls),
+        }
+        return Entry(**(fields | others))
+
+    return make

@@ -1,0 +1,81 @@
+"""``dwcl predict``: new samples go to the clusters of a run."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from dwcl import MultiView, load_model
+from dwcl.data.writers import write_npz
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def new(place: Path, data: MultiView) -> Path:
+    """Seven samples near those of the fit, without labels."""
+    part = data.take(np.arange(3, 10))
+    views = {name: np.asarray(view) + 0.01 for name, view in part.views.items()}
+    write_npz(MultiView(views, sample_ids=[f"new{i}" for i in range(7)]), place / "new.npz")
+    return Path("new.npz")
+
+
+def test_known_samples_get_their_clusters_again(dwcl: Command, run: Path, file: Path) -> None:
+    done = dwcl("predict", run, file)
+    assert done.exit_code == 0
+    assert done.stdout == (run / "labels.csv").read_text()
+    assert done.stderr == ""
+
+
+def test_new_samples_get_the_clusters_of_the_model(dwcl: Command, run: Path, new: Path) -> None:
+    done = dwcl("predict", run, new)
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert [row["sample"] for row in rows] == [f"new{i}" for i in range(7)]
+    clusters = [int(row["cluster"]) for row in rows]
+    with np.load(new) as arrays:
+        views = {"view1": arrays["view1"], "view2": arrays["view2"]}
+    assert_array_equal(clusters, load_model(run).predict(views))
+    fitted = list(csv.DictReader((run / "labels.csv").read_text().splitlines()))
+    assert clusters == [int(row["cluster"]) for row in fitted[3:10]]
+
+
+def test_json_is_one_object(dwcl: Command, run: Path, new: Path) -> None:
+    done = dwcl("predict", run, new, "--json")
+    found = json.loads(done.stdout)
+    assert found["n_samples"] == len(found["labels"]) == sum(found["cluster_sizes"]) == 7
+    assert_array_equal(np.bincount(found["labels"], minlength=3), found["cluster_sizes"])
+    assert found["run"] == "run"
+    assert done.stderr == ""
+
+
+def test_the_table_goes_to_a_file(dwcl: Command, run: Path, new: Path) -> None:
+    table = dwcl("predict", run, new).stdout
+    done = dwcl("predict", run, new, "--out", "new[1].csv")
+    assert Path("new[1].csv").read_text() == table
+    assert done.stdout.startswith("7 samples; sizes of the clusters: ")
+    assert done.stdout.endswith("; labels in new[1].csv\n")
+    quiet = dwcl("predict", run, new, "--out", "quiet.csv", "-q")
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+    assert Path("quiet.csv").read_text() == table
+
+
+def test_no_file_is_overwritten(dwcl: Command, run: Path, new: Path) -> None:
+    Path("mine.csv").write_text("mine")
+    done = dwcl("predict", run, new, "--out", "mine.csv")
+    assert done.exit_code == 2
+    assert "mine.csv is there already; nothing is overwritten" in done.stderr
+    assert Path("mine.csv").read_text() == "mine"
+
+
+def test_views_are_found_by_their_names(
+    dwcl: Command, run: Path, data: MultiView, file: Path, place: Path
+) -> None:
+    write_npz(data.select(["view2", "view1"]), place / "turned.npz")
+    assert dwcl("predict", run, "turned.npz").stdout == dwcl("predict", run, file).stdout
