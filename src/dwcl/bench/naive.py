@@ -104,4 +104,3 @@ def make_networks(widths: Sequence[int], seed: int = 0) -> ViewNetworks:
         embedding=128,
         generators=[torch.Generator().manual_seed(seed + v) for v in range(len(widths))],
     )
-
