@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dwcl.clustering._arrays import as_points, block_size, exact_products, row_blocks
+from dwcl.clustering._arrays import (
+    as_points,
+    block_size,
+    exact_products,
+    row_blocks,
+    standard_position,
+)
 from dwcl.clustering.distances import Assignment, assign, centre_distances, nearest_centres
 from dwcl.clustering.lloyd import Problem, lloyd, tournament
 from dwcl.clustering.seeding import greedy_plus_plus
@@ -92,9 +98,7 @@ def kmeans(
     points = as_points(x)
     _check_settings(len(points), n_clusters, n_init, max_iter, tol)
     with exact_products(points.device):
-        # Distances do not change with the origin, but their rounding errors grow with the offset.
-        shift = points.mean(0)
-        centred = points - shift
+        centred, shift, scale = standard_position(points)
         enough = tol * float(centred.var(0, correction=0).mean())
         starts = greedy_plus_plus(centred, n_clusters, n_init, generator, block_rows)
         problem = Problem(centred, max_iter, enough, block_rows)
@@ -104,7 +108,7 @@ def kmeans(
         if varied is not None:
             best = min(best, tournament(problem, varied.centres[None]), key=lambda one: one.inertia)
         finished, _, extra = lloyd(problem, best.centres[None].double(), max_iter)
-        labels, centers = _settle(points, finished[0] + shift, block_rows)
+        labels, centers = _settle(points, finished[0] * scale + shift, block_rows)
         inertia = _inertia(points, centers, labels, block_rows)
     return KMeansResult(labels, centers, inertia, best.n_iter + int(extra[0]))
 

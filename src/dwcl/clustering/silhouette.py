@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from dwcl.clustering._arrays import as_points, exact_products
+from dwcl.clustering._arrays import as_points, exact_products, standard_position
 from dwcl.errors import DataError, SettingError
 
 ROWS, COLUMNS = 512, 2048
@@ -79,7 +79,8 @@ def silhouette(
         return SilhouetteResult(0.0, torch.zeros_like(points[:, 0]), len(points))
     order = labels.argsort(stable=True)
     with exact_products(points.device):
-        coefficients = _coefficients(_distance_sums(points[order], sizes, block_rows), sizes)
+        placed, _, _ = standard_position(points[order])
+        coefficients = _coefficients(_distance_sums(placed, sizes, block_rows), sizes)
     samples = torch.empty_like(coefficients)
     samples[order] = coefficients
     return SilhouetteResult(float(samples.mean()), samples.to(points.dtype), len(points))
@@ -161,8 +162,11 @@ def _distances(centred: Tensor, squares: Tensor, rows: slice, columns: slice) ->
     if on_diagonal:
         distances.fill_diagonal_(torch.inf)  # a sample is not a close neighbour of itself
     close = distances.amin(1) < CLOSE * squares[rows]
-    distances.clamp_(min=0).sqrt_()
-    if distances.dtype == torch.float32 and bool(close.any()):
+    any_close = bool(close.any())
+    if any_close:  # else nothing is below 0 either
+        distances.clamp_(min=0)
+    distances.sqrt_()
+    if any_close and distances.dtype == torch.float32:
         distances[close] = _precise_distances(left[close], right)
     return distances.fill_diagonal_(0) if on_diagonal else distances
 
