@@ -36,7 +36,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench: $(READY)
-	$(BIN)/python -m benchmarks
+	$(BIN)/dwcl bench speed
 
 clean:
 	rm -rf $(VENV) build dist demo runs .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

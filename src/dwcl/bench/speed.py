@@ -1,25 +1,19 @@
-"""Speed of the engine, of k-means and of the silhouette, each as a ratio to a named reference.
-
-What is compared runs in turns, round by round, in one process and on the same threads: a load from
-elsewhere hits all alike. Figures are medians over the rounds; machines differ, so the ratios count.
-"""
+"""Speed of the training engine, as ratios to a naive loop and to the floor of its arithmetic."""
 
 from __future__ import annotations
 
-import platform
-import statistics
-import time
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-import dwcl
 from dwcl.bench.floor import floor_step
 from dwcl.bench.naive import NaiveTrainer, make_networks
+from dwcl.bench.report import Figure, alternate
 from dwcl.losses import infonce, reconstruction
 from dwcl.nn import Precision, ViewNetworks, set_precision
 from dwcl.streams import RandomStreams
@@ -36,52 +30,6 @@ SHAPES: Mapping[str, tuple[int, tuple[int, ...]]] = {
     "HW": (2000, (216, 76, 64, 6, 240, 47)),
 }
 """Samples and widths of well-known data sets; speed depends on these alone."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One measured ratio.
-
-    Attributes
-    ----------
-    what : str
-        What was measured, and on what.
-    seconds, reference_seconds : float
-        Of ours and of the reference.
-    ratio : float
-        How many times as fast ours is; for a floor, the share of it that is reached.
-    reference : str
-        The name of the reference.
-    target : float or None
-        What the ratio should reach.
-    """
-
-    what: str
-    seconds: float
-    reference_seconds: float
-    ratio: float
-    reference: str
-    target: float | None = None
-
-    @property
-    def reached(self) -> bool | None:
-        """Whether the target is reached; None without one."""
-        return None if self.target is None else self.ratio >= self.target
-
-
-@dataclass
-class SpeedReport:
-    """All figures with the circumstances under which they hold."""
-
-    figures: list[Figure] = field(default_factory=list)
-    circumstances: dict[str, Any] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "circumstances": self.circumstances,
-            "figures": [{**asdict(f), "reached": f.reached} for f in self.figures],
-        }
 
 
 def measure_training(
@@ -105,15 +53,23 @@ def measure_training(
     return figures
 
 
-def measure_mechanisms(*, rounds: int = 5, threads: int | None = None) -> list[Figure]:
-    """Measure how the contrastive terms of both mechanisms grow with the number of views."""
-    numbers = (2, 4, 8, 16)
+def measure_mechanisms(
+    *, numbers: Sequence[int] = (2, 4, 8, 16), rounds: int = 7, threads: int | None = None
+) -> tuple[list[Figure], float]:
+    """Measure how the contrastive terms of both mechanisms grow with the number of views.
+
+    Returns
+    -------
+    list of Figure, float
+        Best-other against pairwise for each number of views, and the exponent with which the time
+        of best-other grows.
+    """
 
     def work(_: object) -> dict[Any, float]:
         runners: dict[Any, Callable[[], object]] = {}
         for n_views in numbers:
             zs = [
-                torch.nn.functional.normalize(torch.randn(BATCH, 128), dim=1).requires_grad_()
+                functional.normalize(torch.randn(BATCH, 128), dim=1).requires_grad_()
                 for _ in range(n_views)
             ]
             best = [(v, 0) for v in range(n_views)]
@@ -123,7 +79,7 @@ def measure_mechanisms(*, rounds: int = 5, threads: int | None = None) -> list[F
         return alternate(runners, rounds)
 
     seconds = in_session(work, threads)
-    return [
+    figures = [
         Figure(
             f"contrastive terms of {n} views, best-other",
             seconds["best-other", n],
@@ -133,30 +89,15 @@ def measure_mechanisms(*, rounds: int = 5, threads: int | None = None) -> list[F
         )
         for n in numbers
     ]
+    return figures, exponent(numbers, [seconds["best-other", n] for n in numbers])
 
 
-def alternate(runners: Mapping[Any, Callable[[], object]], rounds: int) -> dict[Any, float]:
-    """Run all in turns, once to warm up and then `rounds` times; returns median seconds."""
-    taken: dict[Any, list[float]] = {name: [] for name in runners}
-    for round_ in range(rounds + 1):
-        for name, run in runners.items():
-            began = time.perf_counter()
-            run()
-            if round_:
-                taken[name].append(time.perf_counter() - began)
-    return {name: statistics.median(values) for name, values in taken.items()}
-
-
-def circumstances(threads: int | None) -> dict[str, Any]:
-    """Return what a reader must know of the machine and the versions."""
-    return {
-        "dwcl": dwcl.__version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "processor": _processor(),
-        "threads": threads or torch.get_num_threads(),
-        "load": time.strftime("%Y-%m-%d"),
-    }
+def exponent(numbers: Sequence[int], seconds: Sequence[float]) -> float:
+    """Fit seconds = c · numberᵉ by least squares of the logarithms, and return e."""
+    xs, ys = [math.log(n) for n in numbers], [math.log(s) for s in seconds]
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    covariance = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    return covariance / sum((x - mean_x) ** 2 for x in xs)
 
 
 def _training_runners(widths: Sequence[int]) -> dict[Any, Callable[[], object]]:
@@ -205,11 +146,3 @@ def _contrast_once(zs: Sequence[Tensor], pairs: Sequence[tuple[int, int]]) -> No
 def _repeat(step: Callable[[], None]) -> None:
     for _ in range(STEPS):
         step()
-
-
-def _processor() -> str:
-    try:
-        capabilities = torch.cpu.get_capabilities()
-    except AttributeError:
-        return platform.processor() or platform.machine()
-    return str(capabilities.get("cpu_name", platform.machine()))
