@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dwcl.errors import DataError
+from dwcl.errors import DataError, SettingError
 from dwcl.evaluate.probe import linear_probe
 
 
@@ -48,3 +48,31 @@ def test_what_cannot_be_probed_is_refused() -> None:
         linear_probe(np.ones((5, 2)), np.zeros(5))
     with pytest.raises(DataError, match="n × d and n are expected"):
         linear_probe(np.ones((5, 2)), np.zeros(4))
+
+
+def test_a_sample_alone_in_its_class_is_trained_on() -> None:
+    """With one other class, only that one can be tested: it is always right here."""
+    x = np.r_[np.zeros((20, 1)), [[9.0]]]
+    result = linear_probe(x, [0] * 20 + [1])
+    np.testing.assert_array_equal(result.acc, np.ones(10))
+
+
+def test_a_training_part_of_one_class_predicts_it() -> None:
+    result = linear_probe(np.eye(6), [0, 0, 0, 1, 1, 1], train_fraction=0.2, repeats=6)
+    assert set(result.acc.tolist()) == {2 / 5}
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "options", "error", "match"),
+    [
+        (np.full((4, 1), np.nan), [0, 0, 1, 1], {}, DataError, "NaN or infinite"),
+        (np.eye(4), [0, 0, 1, np.nan], {}, DataError, "labels are missing"),
+        (np.eye(4), [0, 1, 2, 3], {}, DataError, "Every sample is a class of its own"),
+        (np.eye(3), [0, 0, 1], {"train_fraction": 0.1}, DataError, "leaves a part without any"),
+        (np.eye(4), [0, 0, 1, 1], {"train_fraction": 1.0}, SettingError, "train_fraction = 1.0"),
+        (np.eye(4), [0, 0, 1, 1], {"repeats": 0}, SettingError, "repeats = 0"),
+    ],
+)
+def test_settings_and_data_out_of_range(features, labels, options, error, match) -> None:
+    with pytest.raises(error, match=match):
+        linear_probe(features, labels, **options)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dwcl.errors import DataError
-from dwcl.evaluate.scores import accuracy, ari, contingency, nmi, pairwise_f, purity, score
+from dwcl.evaluate.scores import accuracy, ari, nmi, pairwise_f, purity, score
 
 labellings = st.integers(2, 25).flatmap(
     lambda n: st.tuples(*[st.lists(st.integers(0, 3), min_size=n, max_size=n)] * 2)
@@ -46,11 +46,6 @@ def test_more_clusters_than_classes_and_fewer() -> None:
 def test_nothing_to_get_wrong() -> None:
     assert pairwise_f([0, 1, 2], [5, 6, 7]) == 1.0
     assert pairwise_f([0, 1, 2], [5, 5, 5]) == 0.0
-
-
-def test_contingency_counts() -> None:
-    table = contingency(np.array(["x", "y", "x"]), np.array([1.5, 1.5, -2.0]))
-    assert table.tolist() == [[1, 1], [0, 1]]
 
 
 @given(labellings)
@@ -102,3 +97,9 @@ def test_ari_of_independent_labels_is_near_zero() -> None:
 def test_vectors_of_other_shapes_are_refused(one: list[int], other: list[int]) -> None:
     with pytest.raises(DataError, match="one value per sample"):
         score(one, other)
+
+
+@pytest.mark.parametrize("missing", [np.nan, None])
+def test_missing_labels_are_refused(missing: float | None) -> None:
+    with pytest.raises(DataError, match="Some labels are missing"):
+        score([0, 1, missing], [0, 1, 1])

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from dwcl.clustering.matching import as_codes, contingency
 from dwcl.errors import DataError
 
 
@@ -27,7 +28,7 @@ def accuracy(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
 
     With more clusters than classes, the samples of the clusters left over count as wrong.
     """
-    table = contingency(labels_true, labels_pred)
+    table = contingency(*_as_codes(labels_true, labels_pred))
     rows, columns = linear_sum_assignment(table, maximize=True)
     return float(table[rows, columns].sum() / table.sum())
 
@@ -44,7 +45,7 @@ def ari(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
 
 def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
     """Share of the samples that belong to the most frequent class of their cluster."""
-    table = contingency(labels_true, labels_pred)
+    table = contingency(*_as_codes(labels_true, labels_pred))
     return float(table.max(axis=0).sum() / table.sum())
 
 
@@ -53,18 +54,10 @@ def pairwise_f(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
 
     1 if there is nothing to get wrong: neither classes nor clusters have two samples in common.
     """
-    table = contingency(labels_true, labels_pred)
+    table = contingency(*_as_codes(labels_true, labels_pred))
     together = _pairs(table)
     in_class, in_cluster = _pairs(table.sum(axis=1)), _pairs(table.sum(axis=0))
     return 1.0 if in_class + in_cluster == 0 else 2 * together / (in_class + in_cluster)
-
-
-def contingency(labels_true: ArrayLike, labels_pred: ArrayLike) -> NDArray[np.int64]:
-    """Count the samples of each class (rows) in each cluster (columns)."""
-    truth, found = _as_codes(labels_true, labels_pred)
-    table = np.zeros((truth.max() + 1, found.max() + 1), dtype=np.int64)
-    np.add.at(table, (truth, found), 1)
-    return table
 
 
 def _pairs(counts: NDArray[np.int64]) -> float:
@@ -83,4 +76,4 @@ def _as_codes(
             f"Known classes have shape {truth.shape} and clusters {found.shape}; two vectors with "
             "one value per sample, in the same order, are expected."
         )
-    return tuple(np.unique(v, return_inverse=True)[1].astype(np.int64) for v in (truth, found))  # type: ignore[return-value]
+    return as_codes(truth), as_codes(found)
