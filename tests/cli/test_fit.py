@@ -263,6 +263,18 @@ def test_views_labels_and_orientation_can_be_stated(
     assert "scores" in facts
 
 
+def test_the_column_of_ids_can_be_stated(
+    dwcl: Command, data: MultiView, place: Path, small_options: list[str]
+) -> None:
+    rows = np.column_stack([np.arange(500, 540), *data.arrays])
+    header = ",".join(["number", *(f"a_{i}" for i in range(6)), *(f"b_{i}" for i in range(5))])
+    np.savetxt(place / "in.csv", rows, delimiter=",", header=header, comments="", fmt="%.6g")
+    done = dwcl("fit", "in.csv", "-k", 3, "--id-column", "number", "-q", *small_options)
+    assert done.exit_code == 0, done.stderr
+    lines = Path("runs/in/labels.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == [str(i) for i in range(500, 540)]
+
+
 def test_a_fit_that_is_broken_off_writes_nothing(
     dwcl: Command, file: Path, small_options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

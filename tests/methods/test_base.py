@@ -214,6 +214,8 @@ def test_devices() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(DataError, match="no such GPU"):
             pick_device("cuda")
+    with pytest.raises(SettingError, match="device is 'gpu', which PyTorch cannot use here"):
+        pick_device("gpu")
 
 
 def test_threads_are_given_back(data: MultiView, small: dict[str, Any]) -> None:

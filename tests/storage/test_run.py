@@ -12,7 +12,7 @@ import pytest
 
 from dwcl import DWCL, MultiView, load_model, make_multiview
 from dwcl.errors import FileError, ModelError
-from dwcl.storage.run import check_free, read_run, seconds_by_phase, write_run
+from dwcl.storage.run import check_free, labels_csv, read_run, seconds_by_phase, write_run
 
 
 @pytest.fixture
@@ -103,6 +103,79 @@ def test_a_failure_while_writing_leaves_nothing(
     with pytest.raises(FileError, match="No space left"):
         write_run(tmp_path / "run", model, data, facts={})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_former_run_survives_a_failure(
+    tmp_path: Path, data: MultiView, model: DWCL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_run(tmp_path / "run", model, data, facts={"mark": 1})
+    move = Path.replace
+
+    def stuck(self: Path, target: Path) -> Path:
+        if target == folder and not self.name.endswith(".former"):
+            raise OSError(5, "Input/output error")
+        return move(self, target)
+
+    monkeypatch.setattr(Path, "replace", stuck)
+    with pytest.raises(FileError, match=r"Cannot write .*run: Input/output error"):
+        write_run(folder, model, data, facts={"mark": 2}, replace=True)
+    assert read_run(folder)["mark"] == 1
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_the_reason_that_a_file_gives_is_kept(
+    tmp_path: Path, data: MultiView, model: DWCL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise FileError("Cannot write labels.csv: the disk is full.")
+
+    monkeypatch.setattr("dwcl.storage.run.write_text", refuse)
+    with pytest.raises(FileError, match=r"^Cannot write labels\.csv: the disk is full\.$"):
+        write_run(tmp_path / "run", model, data, facts={})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_without_permission_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dwcl.storage.run.os.access", lambda *_: False)
+    with pytest.raises(FileError, match=f"no permission in {tmp_path}"):
+        check_free(tmp_path / "new" / "run")
+
+
+def test_a_place_that_cannot_be_written_in_the_end(
+    tmp_path: Path, data: MultiView, model: DWCL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: Any) -> str:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("dwcl.storage.run.tempfile.mkdtemp", refuse)
+    with pytest.raises(FileError, match="Read-only file system"):
+        write_run(tmp_path / "run", model, data, facts={})
+
+
+def test_one_cluster_has_no_next_one(data: MultiView) -> None:
+    lines = labels_csv(data, np.full((40, 1), 0.5, np.float32)).splitlines()
+    assert lines[:2] == ["sample,cluster,distance,next_distance", "s0,0,0.5,inf"]
+    assert len(lines) == 41
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("run.json", "{}", "run.json does not state dwcl, method"),
+        ("run.json", "[]", "run.json does not state dwcl, method"),
+        ("history.jsonl", "{}\n", "every line of history.jsonl must state its event"),
+        ("history.jsonl", "3\n", "every line of history.jsonl must state its event"),
+    ],
+)
+def test_a_run_that_lacks_something_is_damaged(
+    tmp_path: Path, data: MultiView, model: DWCL, name: str, content: str, message: str
+) -> None:
+    folder = write_run(tmp_path / "run", model, data, facts={})
+    (folder / name).write_text(content)
+    with pytest.raises(ModelError, match=message):
+        read_run(folder)
 
 
 def test_what_is_not_a_run_is_told(tmp_path: Path) -> None:

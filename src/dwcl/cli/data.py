@@ -10,10 +10,11 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
-from dwcl.cli.console import messages, output, print_json
+from dwcl.cli.console import output, print_json
 from dwcl.cli.guard import guarded
 from dwcl.cli.options import (
     DataArgument,
+    IdColumnOption,
     JsonOption,
     LabelsOption,
     QuietOption,
@@ -64,12 +65,13 @@ def show(
     views: ViewsOption = None,
     labels: LabelsOption = None,
     transpose: TransposeOption = None,
+    id_column: IdColumnOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show what dwcl understands of DATA."""
     from dwcl.data.describe import describe
 
-    facts = describe(load_data(data, views, labels, transpose))
+    facts = describe(load_data(data, views, labels, transpose, id_column, progress=not json))
     if json:
         print_json(facts)
         return
@@ -96,7 +98,7 @@ def fetch(
     """Download a data set, check it and keep it."""
     from dwcl.data.fetch import fetch as fetch_file
 
-    path = fetch_file(name, progress=not (quiet or json) and messages().is_terminal)
+    path = fetch_file(name, progress=not (quiet or json))
     _say_where(path, json=json)
 
 
@@ -122,7 +124,11 @@ def build(
     name: NameArgument,
     from_: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FOLDER", help="Where the IDX files lie."),
+        typer.Option(
+            "--from",
+            metavar="FOLDER",
+            help="Where the IDX files lie [default: where Debian's package puts them].",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Which images make which sample.")] = 0,
     json: JsonOption = False,

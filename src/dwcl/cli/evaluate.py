@@ -10,6 +10,7 @@ from rich.markup import escape
 from dwcl.cli.console import output, print_json
 from dwcl.cli.options import (
     DataArgument,
+    IdColumnOption,
     JsonOption,
     LabelsOption,
     RunArgument,
@@ -29,6 +30,7 @@ def evaluate(
     views: ViewsOption = None,
     labels: LabelsOption = None,
     transpose: TransposeOption = None,
+    id_column: IdColumnOption = None,
     probe: Annotated[
         bool,
         typer.Option(
@@ -46,7 +48,7 @@ def evaluate(
     from dwcl.storage.model import load_model
 
     model = load_model(run)
-    given = load_data(data, views, labels, transpose)
+    given = load_data(data, views, labels, transpose, id_column, progress=not json)
     if given.labels is None:
         raise DataError(
             f"{data} has no labels, and scores need them. Name a variable, a column or a file "

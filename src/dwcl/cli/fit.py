@@ -14,6 +14,7 @@ from dwcl.cli.console import messages, output, print_json
 from dwcl.cli.options import (
     OPTIONS_OF_SETTINGS,
     DataArgument,
+    IdColumnOption,
     JsonOption,
     LabelsOption,
     QuietOption,
@@ -67,6 +68,7 @@ def fit(
     views: ViewsOption = None,
     labels: LabelsOption = None,
     transpose: TransposeOption = None,
+    id_column: IdColumnOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -76,8 +78,8 @@ def fit(
     and run.json (what was done, and with what). Known labels serve for scores alone.
     """
     settings = gather_settings(method, recipe, set_ or [], seed)
-    given = load_data(data, views, labels, transpose)
     say = not (quiet or json)
+    given = load_data(data, views, labels, transpose, id_column, progress=say)
     if say:
         for line in given.provenance.layout:
             messages().print(escape(line), soft_wrap=True)

@@ -39,6 +39,15 @@ TransposeOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+IdColumnOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--id-column",
+        metavar="NAME",
+        help="Column of the sample ids in a table [default: found out].",
+        show_default=False,
+    ),
+]
 JsonOption: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.")
 ]
@@ -51,10 +60,23 @@ OPTIONS_OF_SETTINGS = {"n_clusters": "--clusters", "random_state": "--seed"}
 
 
 def load_data(
-    data: str, views: str | None = None, labels: str | None = None, transpose: bool | None = None
+    data: str,
+    views: str | None = None,
+    labels: str | None = None,
+    transpose: bool | None = None,
+    id_column: str | None = None,
+    *,
+    progress: bool,
 ) -> MultiView:
-    """Read the data that a command line names."""
+    """Read the data that a command line names; a download shows its progress on a terminal."""
     from dwcl.data.fetch import resolve
 
     wanted = [name.strip() for name in views.split(",")] if views else None
-    return resolve(data, views=wanted, labels=labels, transpose=transpose)
+    return resolve(
+        data,
+        views=wanted,
+        labels=labels,
+        transpose=transpose,
+        id_column=id_column,
+        progress=progress,
+    )

@@ -12,6 +12,7 @@ from rich.markup import escape
 from dwcl.cli.console import output, print_json
 from dwcl.cli.options import (
     DataArgument,
+    IdColumnOption,
     JsonOption,
     QuietOption,
     RunArgument,
@@ -32,6 +33,7 @@ def predict(
     ] = None,
     views: ViewsOption = None,
     transpose: TransposeOption = None,
+    id_column: IdColumnOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -41,7 +43,7 @@ def predict(
     from dwcl.storage.run import labels_csv
 
     model = load_model(run)
-    given = load_data(data, views, None, transpose)
+    given = load_data(data, views, None, transpose, id_column, progress=not (quiet or json))
     if out is not None and out.exists():
         raise FileError(f"{out} is there already; nothing is overwritten. Give another --out.")
     distances = model.centre_distances(given)

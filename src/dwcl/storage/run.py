@@ -184,8 +184,10 @@ def read_run(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as failure:
         raise ModelError(f"The run in {folder} cannot be read: {failure}.") from failure
     damage = None
-    if not isinstance(facts, dict) or not facts.keys() >= set(NEEDED_FACTS):
-        damage = f"run.json must state {', '.join(NEEDED_FACTS)}"
+    stated = facts.keys() if isinstance(facts, dict) else ()
+    missing = [name for name in NEEDED_FACTS if name not in stated]
+    if missing:
+        damage = f"run.json does not state {', '.join(missing)}"
     elif not all(isinstance(record, dict) and "event" in record for record in history):
         damage = "every line of history.jsonl must state its event"
     if damage is not None:

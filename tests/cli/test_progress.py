@@ -1,0 +1,108 @@
+"""Progress: a live line on a terminal, plain lines elsewhere, nothing if so wished."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from dwcl.cli import progress
+from dwcl.cli.progress import LiveProgress, PlainProgress, progress_for
+from dwcl.training.callbacks import Callback, Record, RunInfo
+
+INFO = RunInfo("dwcl", ("a", "rna[log]"), total_epochs=4)
+
+
+def epoch(phase: str, number: int, loss: float) -> Record:
+    return {"event": "epoch", "phase": phase, "epoch": number, "loss": loss}
+
+
+ASSESSMENT: Record = {
+    "event": "assessment", "iteration": 0, "best_view": "rna[log]", "quality": [0.25, 0.5],
+}  # fmt: skip
+RECORDS = [
+    epoch("pretrain", 1, 2.0),
+    epoch("pretrain", 2, 1.0),
+    ASSESSMENT,
+    epoch("contrast-1", 1, 30.5),
+    epoch("contrast-1", 2, 30.25),
+]
+
+
+def pipe() -> Console:
+    return Console(file=StringIO(), width=100)
+
+
+def terminal() -> Console:
+    return Console(file=StringIO(), force_terminal=True, width=120, legacy_windows=False)
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def follow(callback: Callback, records: list[Record]) -> None:
+    callback.on_start(INFO)
+    for record in records:
+        callback.on_record(record)
+    callback.on_end()
+
+
+def test_the_display_fits_the_place() -> None:
+    assert progress_for(terminal(), quiet=True) == []
+    assert isinstance(progress_for(terminal(), quiet=False)[0], LiveProgress)
+    assert isinstance(progress_for(pipe(), quiet=False)[0], PlainProgress)
+
+
+def test_plain_lines_for_each_phase_and_assessment() -> None:
+    console = pipe()
+    follow(PlainProgress(console), RECORDS)
+    assert written(console).splitlines() == [
+        "pretrain: epoch 1, loss 2.0000, 1/4 epochs, about 0 s left",
+        "after iteration 0: best view rna[log], qualities 0.250 0.500",
+        "contrast-1: epoch 1, loss 30.5000, 3/4 epochs, about 0 s left",
+    ]
+
+
+def test_plain_lines_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([100.0, 103.0, 112.9, 113.1, 114.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    console = pipe()
+    follow(PlainProgress(console), [epoch("pretrain", number, 1.0) for number in (1, 2, 3, 4)])
+    assert [line.split(", ", 2)[0] for line in written(console).splitlines()] == [
+        "pretrain: epoch 1",
+        "pretrain: epoch 3",
+    ]
+    assert "3/4 epochs, about 4 s left" in written(console)  # 13.1 s for three
+
+
+def test_the_live_line_shows_phase_epoch_loss_and_best_view() -> None:
+    console = terminal()
+    live = LiveProgress(console)
+    live.on_start(INFO)
+    for record in RECORDS[:-1]:
+        live.on_record(record)
+    live._progress.refresh()
+    last = written(console).rsplit("\r", 1)[-1]
+    for word in ("contrast-1", "epoch 3/4", "loss 30.5000", "best view rna[log]", "left"):
+        assert word in last
+    live.on_end()
+    assert live._progress.finished is False
+    assert not live._progress.live.is_started
+
+
+def test_the_live_line_goes_away_when_a_run_is_broken_off() -> None:
+    console = terminal()
+    live = LiveProgress(console)
+    live.on_start(INFO)
+    live.on_end()
+    assert not live._progress.live.is_started
+    assert written(console).endswith("\x1b[2K")  # the line is cleared
+
+
+def test_records_before_the_start_are_no_trouble() -> None:
+    live = LiveProgress(terminal())
+    live.on_record(RECORDS[0])
+    live.on_end()
