@@ -67,6 +67,20 @@ def test_without_labels_there_are_no_scores(
     assert facts["data"]["label_values"] is None
 
 
+def test_labels_that_cannot_be_scored_do_not_spoil_the_fit(
+    dwcl: Command, data: MultiView, place: Path, small_options: list[str]
+) -> None:
+    labels = np.array(data.labels, dtype=float)
+    labels[3] = np.nan
+    write_npz(data.with_labels(labels), place / "gap.npz")
+    done = dwcl("fit", "gap.npz", "-k", 3, *small_options)
+    assert done.exit_code == 0
+    assert "note: no scores: Some labels are missing" in done.stdout
+    facts = json.loads(Path("runs/gap/run.json").read_text())
+    assert "scores" not in facts
+    assert dwcl("evaluate", "runs/gap", "gap.npz").exit_code == 2
+
+
 def test_labels_have_no_part_in_the_result(
     dwcl: Command, data: MultiView, file: Path, place: Path, small_options: list[str]
 ) -> None:

@@ -163,7 +163,10 @@ def run_fit(
     if data.labels is not None:
         from dwcl.evaluate.summary import score_model
 
-        facts["scores"] = score_model(model, data.labels)
+        try:
+            facts["scores"] = score_model(model, data.labels)
+        except DataError as failure:  # labels that cannot be compared do not spoil the clusters
+            facts["notes"] = [*model.notes_, f"no scores: {failure}"]
     write_run(folder, model, data, facts=facts, replace=replace)
     written = read_run(folder)
     del written["history"]
