@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,11 +24,12 @@ from dwcl.data.frames import is_frame
 from dwcl.data.multiview import MultiView, as_multiview, is_sequence_of_tables
 from dwcl.data.scaling import Scaling
 from dwcl.errors import DataError, SettingError
-from dwcl.methods.settings import check_settings
+from dwcl.methods.settings import check_settings, plain_settings
 from dwcl.nn import PrecisionChoice, resolve_precision, set_precision
 from dwcl.streams import RandomStreams
 from dwcl.training.batches import InMemory
 from dwcl.training.callbacks import Callback, Guard, RunInfo
+from dwcl.training.checkpoint import CheckpointStore, Keeper
 from dwcl.training.loop import Trainer, embed
 from dwcl.training.session import StopRequest, in_session
 
@@ -40,6 +44,17 @@ class Run:
     streams: RandomStreams
     view_names: tuple[str, ...]
     n_clusters: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a fit hands to its training thread: scaled views, randomness, and who looks on."""
+
+    names: tuple[str, ...]
+    arrays: list[NDArray[np.float32]]
+    streams: RandomStreams
+    callbacks: tuple[Callback, ...]
+    keeper: Keeper | None
 
 
 class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -92,7 +107,15 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
 
     # -- the contract ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, callbacks: Iterable[Callback] = ()) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002 - the contract has it
+        *,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | Path | None = None,
+        checkpoint_every: float = 300.0,
+    ) -> Self:
         """Find the clusters.
 
         Parameters
@@ -103,6 +126,11 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             There for the ecosystem's sake; ground truth has no part in fitting.
         callbacks : iterable of Callback
             Told of every epoch and every assessment.
+        checkpoint : path, optional
+            Folder for checkpoints. An interrupted fit with the same data and settings goes on from
+            the last one and ends in the same bytes; after a fit that ended they are removed.
+        checkpoint_every : float, default=300
+            Seconds between checkpoints; there is one at the end of each phase in any case.
         """
         check_settings(type(self), self.get_params(deep=False))
         data = self._take_in(X)
@@ -112,11 +140,10 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         scaling = Scaling.fit(data, self.scaling)
         notes = [*scaling.notes, *check_values(data, scaling_kinds=scaling.kinds)]
         arrays = scaling.transform(data)
-        streams = RandomStreams(self.random_state)
-        results = in_session(
-            lambda stop: self._run(data.names, arrays, streams, tuple(callbacks), stop),
-            self.threads,
-        )
+        with self._keeping(data, checkpoint, checkpoint_every) as keeper:
+            streams = RandomStreams(self._seed(keeper))
+            job = Job(data.names, arrays, streams, tuple(callbacks), keeper)
+            results = in_session(partial(self._run, job), self.threads)
         self.scaling_ = scaling
         self.notes_ = notes
         self.seed_ = streams.seed
@@ -167,21 +194,15 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
 
     # -- one fit -----------------------------------------------------------------------------------
 
-    def _run(
-        self,
-        names: tuple[str, ...],
-        arrays: list[NDArray[np.float32]],
-        streams: RandomStreams,
-        callbacks: tuple[Callback, ...],
-        stop: StopRequest,
-    ) -> dict[str, Any]:
+    def _run(self, job: Job, stop: StopRequest) -> dict[str, Any]:
+        names, streams = job.names, job.streams
         device = pick_device(self.device)
-        source = InMemory([torch.from_numpy(array).to(device) for array in arrays])
+        source = InMemory([torch.from_numpy(array).to(device) for array in job.arrays])
         generators = [streams.torch("networks", name) for name in names]
-        networks = self._build([array.shape[1] for array in arrays], generators).to(device)
+        networks = self._build([array.shape[1] for array in job.arrays], generators).to(device)
         precision = resolve_precision(self.precision, device)
         set_precision(networks, precision)
-        watchers = (Guard(), *callbacks)
+        watchers = (Guard(), *job.callbacks)
         trainer = Trainer(
             networks,
             source,
@@ -191,11 +212,14 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             optimiser_reset=self.optimiser_reset,
             callbacks=watchers,
             stop=stop,
+            keeper=job.keeper,
         )
         run = Run(networks, source, trainer, streams, names, self.n_clusters)
         try:
             for watcher in watchers:
                 watcher.on_start(RunInfo(self.method_name, names, self._total_epochs()))
+                for record in trainer.history:  # of a run that goes on
+                    watcher.on_record(record)
             learnt = self._learn(run)
             return {
                 **learnt,
@@ -206,6 +230,33 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         finally:
             for watcher in watchers:
                 watcher.on_end()
+
+    @contextmanager
+    def _keeping(
+        self, data: MultiView, folder: str | Path | None, every: float
+    ) -> Iterator[Keeper | None]:
+        """Hold the folder of the checkpoints, if there is to be one, for the time of a fit."""
+        if folder is None:
+            yield None
+            return
+        settings = plain_settings(self.get_params(deep=False))
+        given = settings.pop("random_state")
+        identity = {
+            "method": self.method_name,
+            **settings,
+            "seed": given if isinstance(given, int) else None,
+            "data": data.fingerprint(),
+        }
+        store = CheckpointStore(Path(folder), identity)
+        with store.locked():
+            yield Keeper(store, every)
+            store.clear()
+
+    def _seed(self, keeper: Keeper | None) -> Any:
+        """Choose the random state: a run that goes on keeps the seed that it began with."""
+        if keeper is None or keeper.restored is None:
+            return self.random_state
+        return keeper.restored.plain["seed"]
 
     def _cluster(self, run: Run) -> dict[str, Any]:
         """k-means on the joined features of all samples."""

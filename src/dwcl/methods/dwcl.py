@@ -252,22 +252,21 @@ class DWCL(DeepMultiViewClusterer):
     def _learn(self, run: Run) -> dict[str, Any]:
         networks = cast(ViewNetworks, run.networks)
         run.trainer.phase("pretrain", self.pretrain_epochs, partial(_reconstruct, networks))
-        hs = embed(networks, run.source, networks.encode)
-        assessments = [self._assess(run, hs, 0)]
-        baselines = self._baselines(run, hs, assessments[0])
-        del hs  # n × V·latent is not needed during the contrastive phases
+        first = run.trainer.once("assessment-0", partial(self._after_pretraining, run))
+        assessments = [Assessment.from_state(first)]
         for iteration in range(1, self.iterations + 1):
             loss = partial(self._contrast, networks, self._pairs(assessments[-1]))
             run.trainer.phase(f"contrast-{iteration}", self.epochs, loss)
-            zs = self._features(networks, run.source)
-            assessments.append(self._assess(run, zs, iteration))
+            stage = f"assessment-{iteration}"
+            after = run.trainer.once(stage, partial(self._after_iteration, run, iteration))
+            assessments.append(Assessment.from_state(after))
         last = assessments[-1]
         return {
             "assessments_": assessments,
             "best_view_": last.best_name,
             "view_quality_": dict(zip(last.names, last.quality, strict=True)),
             "pair_weights_": as_records(self._pairs(last), last),
-            "baseline_labels_": baselines,
+            "baseline_labels_": self._baseline_labels(assessments[0], first),
         }
 
     # -- the parts ---------------------------------------------------------------------------------
@@ -290,9 +289,36 @@ class DWCL(DeepMultiViewClusterer):
             total = total + self.reconstruction_weight * by_view.sum()
         return LossTerms(total, parts)
 
+    def _after_pretraining(self, run: Run) -> dict[str, Any]:
+        """Judge the views by H, and cluster all of H for the yardstick."""
+        networks = cast(ViewNetworks, run.networks)
+        hs = embed(networks, run.source, networks.encode)
+        state = self._assess(run, hs, 0).state()
+        if self.baselines:
+            joined = kmeans(
+                torch.cat(hs, dim=1),
+                run.n_clusters,
+                n_init=self.n_init,
+                generator=run.streams.torch("kmeans", "concat-ae"),
+            )
+            state["concat-ae"] = joined.labels
+        return state
+
+    def _after_iteration(self, run: Run, iteration: int) -> dict[str, Any]:
+        """Judge the views by Ĥ."""
+        return self._assess(run, self._features(run.networks, run.source), iteration).state()
+
+    def _baseline_labels(self, first: Assessment, state: dict[str, Any]) -> dict[str, Any]:
+        """Give the clusters of the pre-trained features alone: of the best view, and of all."""
+        if not self.baselines:
+            return {}
+        return {
+            "bsv": first.labels[first.best].cpu().numpy(),
+            "concat-ae": state["concat-ae"].cpu().numpy(),
+        }
+
     def _assess(self, run: Run, features: list[Tensor], iteration: int) -> Assessment:
         """Judge the views after an iteration (0: after pre-training) and put that on record."""
-        run.trainer.check_stop()
         quality = self._quality_measure()
         found = assess(
             features,
@@ -323,22 +349,6 @@ class DWCL(DeepMultiViewClusterer):
             discrepancy_weight=_factor(self.discrepancy_weight, cmi_weight),
             self_pairs=self.self_pairs,
         )
-
-    def _baselines(self, run: Run, hs: list[Tensor], first: Assessment) -> dict[str, Any]:
-        """Cluster the pre-trained features alone: the best single view, and all joined."""
-        if not self.baselines:
-            return {}
-        run.trainer.check_stop()
-        joined = kmeans(
-            torch.cat(hs, dim=1),
-            run.n_clusters,
-            n_init=self.n_init,
-            generator=run.streams.torch("kmeans", "concat-ae"),
-        )
-        return {
-            "bsv": first.labels[first.best].cpu().numpy(),
-            "concat-ae": joined.labels.cpu().numpy(),
-        }
 
     def _quality_measure(self) -> QualityMeasure:
         if callable(self.quality):

@@ -79,6 +79,20 @@ def _takes_several(method: type, name: str) -> bool:
     return any(get_origin(kind) is tuple for kind in kinds)
 
 
+def plain_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Give settings as JSON has them: NumPy scalars as numbers, a function by its name."""
+    plain: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, np.generic):
+            plain[name] = value.item()
+        elif callable(value):
+            function = f"{value.__module__}.{getattr(value, '__qualname__', value)}"
+            plain[name] = {"<function>": function}
+        else:
+            plain[name] = list(value) if isinstance(value, tuple) else value
+    return plain
+
+
 def _parse(text: str) -> Any:
     if text in ("None", "none"):
         return None if text == "None" else text

@@ -24,6 +24,7 @@ from dwcl.errors import FileError, ModelError, SettingError
 from dwcl.files import atomic, write_json
 from dwcl.methods.base import DeepMultiViewClusterer
 from dwcl.methods.registry import get_method
+from dwcl.methods.settings import plain_settings
 from dwcl.streams import RandomStreams
 
 FORMAT_VERSION = 1
@@ -47,7 +48,7 @@ def save_model(model: DeepMultiViewClusterer, folder: str | Path) -> Path:
         "format": FORMAT_VERSION,
         "dwcl": dwcl.__version__,
         "method": model.method_name,
-        "settings": plain_settings(model),
+        "settings": settings_of(model),
         "views": [
             {"name": name, "width": width, "scaling": model.scaling_.kinds[name]}
             for name, width in zip(model.view_names_, model.view_widths_, strict=True)
@@ -170,18 +171,10 @@ def _read_tensors(folder: Path, expected: dict[str, list[int]]) -> dict[str, Ten
     return tensors
 
 
-def plain_settings(model: DeepMultiViewClusterer) -> dict[str, Any]:
+def settings_of(model: DeepMultiViewClusterer) -> dict[str, Any]:
     """Give the settings as JSON values: a function by its name, a generator by the seed it gave."""
-    settings = {}
-    for name, value in model.get_params(deep=False).items():
-        if name == "random_state":
-            value = model.seed_
-        elif isinstance(value, np.generic):
-            value = value.item()
-        elif callable(value):
-            value = {"<function>": f"{value.__module__}.{getattr(value, '__qualname__', value)}"}
-        settings[name] = value
-    return settings
+    settings = plain_settings(model.get_params(deep=False))
+    return {**settings, "random_state": model.seed_}
 
 
 def _known_settings(settings: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from dwcl.data.multiview import MultiView
 from dwcl.errors import DwclError, FileError, ModelError
 from dwcl.files import unwritable, write_json, write_text
 from dwcl.methods.base import DeepMultiViewClusterer, pick_device
-from dwcl.storage.model import make_folder, plain_settings, save_model
+from dwcl.storage.model import make_folder, save_model, settings_of
 from dwcl.training.callbacks import Record
 
 LABEL_COLUMNS = ("sample", "cluster", "distance", "next_distance")
@@ -127,7 +127,7 @@ def describe_run(model: DeepMultiViewClusterer, data: MultiView) -> dict[str, An
             "label_values": data.n_label_values,
             "layout": list(data.provenance.layout),
         },
-        "settings": plain_settings(model),
+        "settings": settings_of(model),
         "scaling": dict(model.scaling_.kinds),
         "notes": list(model.notes_),
         "precision": model.precision_,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -54,6 +54,27 @@ class Assessment:
             "cmi": [list(row) for row in self.agreement],
             "best_view": self.best_name,
         }
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as tensors and plain values, for a checkpoint."""
+        return {
+            "names": list(self.names),
+            "labels": self.labels,
+            "quality": list(self.quality),
+            "agreement": [list(row) for row in self.agreement],
+            "best": self.best,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Assessment:
+        """Make the assessment of a state; what else lies in it is left alone."""
+        return cls(
+            names=tuple(state["names"]),
+            labels=state["labels"],
+            quality=tuple(state["quality"]),
+            agreement=tuple(tuple(row) for row in state["agreement"]),
+            best=state["best"],
+        )
 
 
 ViewChoice: TypeAlias = Callable[[tuple[float, ...], tuple[tuple[float, ...], ...]], int]

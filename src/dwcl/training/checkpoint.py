@@ -1,0 +1,213 @@
+"""Checkpoints: the whole state of a training run on disk, so that nothing of it is ever lost.
+
+A checkpoint is a pair of files, tensors and a description with the hash of both. The description
+is written last: a checkpoint without it, or with one that does not fit, is none. The last two are
+kept, so that one can be damaged without loss.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from dwcl.errors import FileError, ModelError
+from dwcl.files import atomic, sha256_of, write_text
+
+logger = logging.getLogger(__name__)
+
+FORMAT_VERSION = 1
+KEPT = 2
+LOCK = "lock"
+_NAME = re.compile(r"checkpoint-(\d{6})\.json")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a run at one moment: tensors, and everything else as plain values."""
+
+    tensors: dict[str, Tensor]
+    plain: dict[str, Any]
+
+
+class CheckpointStore:
+    """A folder with the checkpoints of one run.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if need be.
+    identity : dict
+        What decides the run's result: method, settings, data. A folder with checkpoints of another
+        run is refused rather than mixed up.
+    """
+
+    def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
+        self.folder = folder
+        self._identity = identity
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Write a checkpoint, then remove the ones that are no longer needed."""
+        numbers = self._numbers()
+        number = numbers[-1] + 1 if numbers else 1
+        tensors, description = self._paths(number)
+        with atomic(tensors) as temporary:
+            save_file({name: t.contiguous() for name, t in snapshot.tensors.items()}, temporary)
+        body = {
+            "format": FORMAT_VERSION,
+            "identity": self._identity,
+            "tensors": sha256_of(tensors),
+            "plain": snapshot.plain,
+        }
+        write_text(description, json.dumps({"digest": _digest(body), **body}))
+        for old in numbers[: 1 - KEPT]:
+            for path in reversed(self._paths(old)):
+                path.unlink(missing_ok=True)
+
+    def latest(self) -> Snapshot | None:
+        """Read the newest checkpoint that is whole; None where there is none."""
+        for number in reversed(self._numbers()):
+            try:
+                return self._load(number)
+            except (_Damaged, OSError, SafetensorError) as failure:
+                logger.warning(
+                    "Checkpoint %d in %s is damaged (%s); the one before it is used.",
+                    number,
+                    self.folder,
+                    failure,
+                )
+        return None
+
+    def clear(self) -> None:
+        """Remove all checkpoints, once the run has ended."""
+        for number in self._numbers():
+            for path in reversed(self._paths(number)):
+                path.unlink(missing_ok=True)
+        for stray in self.folder.glob("checkpoint-*.safetensors"):
+            stray.unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs out of the folder; the system frees the lock when the process ends."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # Opened for appending: the holder's number stays readable for the one that waits.
+            file = (self.folder / LOCK).open("a+", encoding="utf-8")
+        except OSError as failure:
+            raise FileError(
+                f"Checkpoints cannot be written to {self.folder}: {failure.strerror}. "
+                "Choose a folder that you may write to."
+            ) from failure
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise FileError(
+                    f"Another run (process {file.read().strip() or 'unknown'}) is writing to "
+                    f"{self.folder}. Wait for its end, or choose another folder."
+                ) from None
+            file.seek(0)
+            file.truncate()
+            file.write(str(os.getpid()))
+            file.flush()
+            # The file stays: to remove it would let two runs hold a lock each, one on a lost file.
+            yield
+
+    def _load(self, number: int) -> Snapshot:
+        tensors, description = self._paths(number)
+        try:
+            body = json.loads(description.read_text("utf-8"))
+            digest = body.pop("digest")
+            plain, identity = body["plain"], body["identity"]
+        except (ValueError, KeyError, TypeError, AttributeError) as failure:
+            raise _Damaged(f"its description is garbled: {failure}") from failure
+        if digest != _digest(body):
+            raise _Damaged("its description has changed since it was written")
+        if body["format"] != FORMAT_VERSION:
+            raise ModelError(
+                f"The checkpoints in {self.folder} have format {body['format']}; this version of "
+                f"dwcl reads format {FORMAT_VERSION}. Resume with the version that wrote them."
+            )
+        if identity != self._identity:
+            raise ModelError(self._word_difference(identity))
+        if body["tensors"] != sha256_of(tensors):
+            raise _Damaged("its tensors have changed since they were written")
+        return Snapshot(load_file(tensors), plain)
+
+    def _word_difference(self, found: dict[str, Any]) -> str:
+        names = sorted(
+            name
+            for name in {*found, *self._identity}
+            if found.get(name) != self._identity.get(name)
+        )
+        return (
+            f"The checkpoints in {self.folder} belong to another run: {', '.join(names)} differ. "
+            "Go on with the same data and settings, or choose another folder."
+        )
+
+    def _numbers(self) -> list[int]:
+        found = (_NAME.fullmatch(path.name) for path in self.folder.glob("checkpoint-*.json"))
+        return sorted(int(match[1]) for match in found if match)
+
+    def _paths(self, number: int) -> tuple[Path, Path]:
+        stem = f"checkpoint-{number:06d}"
+        return self.folder / f"{stem}.safetensors", self.folder / f"{stem}.json"
+
+
+class Keeper:
+    """Decides when a run's state is saved, and sees to it that a failure to do so is no end.
+
+    Parameters
+    ----------
+    store : CheckpointStore
+        Where to.
+    every : float
+        Seconds after which a checkpoint is due.
+    """
+
+    def __init__(self, store: CheckpointStore, every: float) -> None:
+        self.restored = store.latest()
+        self._store = store
+        self._every = every
+        self._saved = time.monotonic()
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        return time.monotonic() - self._saved >= self._every
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Save; if that fails, say so and keep what was saved before.
+
+        A state with numbers that are not finite is not worth keeping in place of a good one.
+        """
+        self._saved = time.monotonic()
+        networks = (t for name, t in snapshot.tensors.items() if name.startswith("networks."))
+        if not all(bool(tensor.isfinite().all()) for tensor in networks):
+            return
+        try:
+            self._store.save(snapshot)
+        except FileError as failure:
+            logger.warning("The run goes on, but without a new checkpoint: %s", failure)
+
+
+class _Damaged(Exception):  # noqa: N818 - it never leaves this module
+    """A checkpoint does not have the content that was written."""
+
+
+def _digest(body: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
