@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from dwcl.experiments.recipes import recipe
     from dwcl.methods.dwcl import DWCL
     from dwcl.storage.model import load_model, save_model
+    from dwcl.training.checkpoint import Checkpoints
 
 __version__ = "0.1.0"
 
 __all__ = [
     "DWCL",
+    "Checkpoints",
     "MultiView",
     "__version__",
     "as_multiview",
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Checkpoints": "dwcl.training.checkpoint",
     "DWCL": "dwcl.methods.dwcl",
     "MultiView": "dwcl.data.multiview",
     "as_multiview": "dwcl.data.multiview",

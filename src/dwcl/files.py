@@ -51,6 +51,16 @@ def write_json(target: Path, value: Any) -> None:
     write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=True) + "\n")
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder with its parents, or say clearly why that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise FileError(
+            f"Cannot make the folder {folder}: {failure.strerror}. Choose another place with --out."
+        ) from failure
+
+
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file, read by blocks."""
     with path.open("rb") as file:

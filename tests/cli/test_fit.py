@@ -298,5 +298,5 @@ def test_a_fit_that_is_broken_off_writes_nothing(
     monkeypatch.setattr(DWCL, "_learn", interrupted)
     done = dwcl("fit", file, "-k", 3, "-q", *small_options)
     assert done.exit_code == 130
-    assert done.stderr == "dwcl: Interrupted; nothing half-written is left.\n"
+    assert done.stderr == "dwcl: Interrupted before there was anything to save.\n"
     assert [path.name for path in Path().iterdir()] == ["data.npz"]

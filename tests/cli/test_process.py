@@ -51,10 +51,11 @@ def test_standard_output_holds_one_json_object(file: Path, small_options: list[s
     assert done.stdout.count("\n") == 1
 
 
-def test_an_interrupted_fit_says_so_and_leaves_nothing(
-    place: Path, file: Path, small_options: list[str]
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_fit_saves_its_state_and_says_how_to_go_on(
+    place: Path, file: Path, small_options: list[str], number: signal.Signals
 ) -> None:
-    options = [*small_options, "--set", "pretrain_epochs=1000000"]
+    options = [*small_options, "--set", "pretrain_epochs=1000000", "--out", "run"]
     with subprocess.Popen(
         (*LISTENING, "fit", str(file), "-k", "3", *options),
         stdout=subprocess.PIPE,
@@ -67,16 +68,22 @@ def test_an_interrupted_fit_says_so_and_leaves_nothing(
         try:
             assert process.stderr is not None
             assert any(line.startswith("pretrain: epoch") for line in process.stderr)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             stdout, stderr = process.communicate()
         finally:
             timer.cancel()
             process.kill()
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert stdout == ""
-    assert stderr.splitlines()[-1] == "dwcl: Interrupted; nothing half-written is left."
+    assert stderr.splitlines()[-1] == "dwcl: Interrupted. Go on with: dwcl resume run"
     assert "Traceback" not in stderr
-    assert [path.name for path in place.iterdir()] == ["data.npz"]
+    assert sorted(path.name for path in place.iterdir()) == ["data.npz", "run.unfinished"]
+    assert sorted(path.name for path in (place / "run.unfinished").iterdir()) == [
+        "checkpoint-000001.json",
+        "checkpoint-000001.safetensors",
+        "job.json",
+        "lock",
+    ]
 
 
 @pytest.mark.parametrize("args", [("data", "list"), ("data", "list", "--json"), ("recipes",)])

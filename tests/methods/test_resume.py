@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dwcl import DWCL, MultiView, make_multiview, save_model
+from dwcl import DWCL, Checkpoints, MultiView, make_multiview, save_model
 from dwcl.errors import FileError, ModelError, TrainingError
 from dwcl.training.callbacks import Callback, Record
 from dwcl.training.loop import Trainer
@@ -63,11 +63,12 @@ def test_broken_at_any_record(
     tmp_path: Path, data: MultiView, short: dict[str, Any], record: int, reset: str
 ) -> None:
     settings = short | {"optimiser_reset": reset, "random_state": 0}
+    checkpoints = Checkpoints(tmp_path / "c", every=0)
     whole = DWCL(3, **settings).fit(data)
     model = DWCL(3, **settings)
     with pytest.raises(BrokenError):
-        model.fit(data, callbacks=[BreakAt(record)], checkpoint=tmp_path / "c", checkpoint_every=0)
-    model.fit(data, checkpoint=tmp_path / "c", checkpoint_every=0)
+        model.fit(data, callbacks=[BreakAt(record)], checkpoint=checkpoints)
+    model.fit(data, checkpoint=checkpoints)
     assert bytes_of(model, tmp_path / "a") == bytes_of(whole, tmp_path / "b")
     assert without_times(model.history_) == without_times(whole.history_)
     assert np.array_equal(model.baseline_labels_["concat-ae"], whole.baseline_labels_["concat-ae"])
@@ -96,7 +97,7 @@ def test_broken_between_any_two_steps(
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_step", counted)
         with pytest.raises(BrokenError):
-            model.fit(data, checkpoint=tmp_path / "c", checkpoint_every=0)
+            model.fit(data, checkpoint=Checkpoints(tmp_path / "c", every=0))
     done = [0]
 
     def counted_again(self: Trainer, *args: Any) -> None:
@@ -113,9 +114,21 @@ def test_checkpoints_change_nothing_and_are_gone_at_the_end(
     tmp_path: Path, data: MultiView, short: dict[str, Any]
 ) -> None:
     plain = DWCL(3, **short, random_state=0).fit(data)
-    kept = DWCL(3, **short, random_state=0).fit(data, checkpoint=tmp_path / "c", checkpoint_every=0)
+    kept = DWCL(3, **short, random_state=0).fit(
+        data, checkpoint=Checkpoints(tmp_path / "c", every=0)
+    )
     assert bytes_of(plain, tmp_path / "a") == bytes_of(kept, tmp_path / "b")
     assert [path.name for path in (tmp_path / "c").iterdir()] == ["lock"]
+
+
+def test_checkpoints_that_stay_make_a_repetition_immediate(
+    tmp_path: Path, data: MultiView, short: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = DWCL(3, **short, random_state=0).fit(data, checkpoint=Checkpoints(tmp_path, keep=True))
+    monkeypatch.delattr(Trainer, "_step")
+    again = DWCL(3, **short, random_state=0).fit(data, checkpoint=tmp_path)
+    assert np.array_equal(first.embedding_, again.embedding_)
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
 def test_a_run_without_a_seed_goes_on_with_the_one_it_drew(
@@ -176,7 +189,7 @@ def test_divergence_keeps_the_last_good_state(
 ) -> None:
     settings = short | {"learning_rate": 1e30, "scaling": "none"}
     with pytest.raises(TrainingError, match="phase 'pretrain'"):
-        DWCL(3, **settings, random_state=0).fit(data, checkpoint=tmp_path, checkpoint_every=0)
+        DWCL(3, **settings, random_state=0).fit(data, checkpoint=Checkpoints(tmp_path, every=0))
     for path in tmp_path.glob("*.json"):
         assert "NaN" not in path.read_text()
 
@@ -188,7 +201,7 @@ def test_a_damaged_checkpoint_is_said_and_the_run_still_ends_alike(
     model = DWCL(3, **short, random_state=0)
     folder = tmp_path / "c"
     with pytest.raises(BrokenError):
-        model.fit(data, callbacks=[BreakAt(7)], checkpoint=folder, checkpoint_every=0)
+        model.fit(data, callbacks=[BreakAt(7)], checkpoint=Checkpoints(folder, every=0))
     newest = max(folder.glob("*.safetensors"))
     newest.write_bytes(newest.read_bytes()[:-10])
     with caplog.at_level(logging.WARNING, "dwcl"):
@@ -199,11 +212,11 @@ def test_a_damaged_checkpoint_is_said_and_the_run_still_ends_alike(
 
 PROGRAM = """
 import sys
-from dwcl import DWCL, make_multiview, save_model
+from dwcl import DWCL, Checkpoints, make_multiview, save_model
 data = make_multiview(60, 3, widths=(5, 4), noise=0.1, random_state=0)
 model = DWCL(3, encoder=(32, 32), latent=16, embedding=8, pretrain_epochs=60, iterations=2,
              epochs=60, batch_size=16, n_init=3, threads=1, random_state=0)
-model.fit(data, checkpoint=sys.argv[1], checkpoint_every=float(sys.argv[2]))
+model.fit(data, checkpoint=Checkpoints(sys.argv[1], every=float(sys.argv[2])))
 save_model(model, sys.argv[3])
 """
 

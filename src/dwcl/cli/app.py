@@ -39,6 +39,7 @@ def options(
 
 
 app.command("fit")(guarded(fit.fit))
+app.command("resume")(guarded(fit.resume))
 app.command("predict")(guarded(predict.predict))
 app.command("evaluate")(guarded(evaluate.evaluate))
 app.command("show")(guarded(show.show))

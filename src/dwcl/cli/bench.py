@@ -14,12 +14,14 @@ from dwcl.cli.options import JsonOption, QuietOption, load_data
 if TYPE_CHECKING:
     from dwcl.bench.report import Figure, SpeedReport
 
-app = typer.Typer(help="Measure.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Measure the speed on this machine.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.callback()
 def options() -> None:
-    """Measure."""
+    """Measure the speed on this machine."""
 
 
 @app.command()

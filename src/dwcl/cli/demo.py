@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from dwcl.cli.console import messages, output
-from dwcl.cli.fit import gather_settings, run_fit, show_result
+from dwcl.cli.fit import Job, Source, gather_settings, run_fit, show_result
 from dwcl.cli.options import QuietOption
 
 PICTURE = "clusters.png"
@@ -39,7 +39,8 @@ def demo(
             soft_wrap=True,
         )
     settings = gather_settings("dwcl", "quick", [], seed)
-    facts = run_fit(data, 10, "dwcl", settings, out, recipe="quick", replace=True, say=not quiet)
+    job = Job(Source("catalogue:digits"), 10, "dwcl", settings, recipe="quick")
+    facts = run_fit(data, job, out, replace=True, say=not quiet)
     model = load_model(out)
     save_summary(out / PICTURE, model.transform(data), model.labels_, out)
     if not quiet:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from dwcl.cli.console import messages, output, print_json
+from dwcl.cli.interrupts import interrupts_point_to
 from dwcl.cli.options import (
     OPTIONS_OF_SETTINGS,
     DataArgument,
@@ -18,6 +21,7 @@ from dwcl.cli.options import (
     JsonOption,
     LabelsOption,
     QuietOption,
+    RunArgument,
     TransposeOption,
     ViewsOption,
     load_data,
@@ -65,6 +69,15 @@ def fit(
     force: Annotated[
         bool, typer.Option("--force", help="Replace the run folder if it is there.")
     ] = False,
+    checkpoint_every: Annotated[
+        float,
+        typer.Option(
+            "--checkpoint-every",
+            metavar="SECONDS",
+            min=0.0,
+            help="How often the state is saved, beside the ends of phases; see 'dwcl resume'.",
+        ),
+    ] = 300.0,
     views: ViewsOption = None,
     labels: LabelsOption = None,
     transpose: TransposeOption = None,
@@ -79,19 +92,88 @@ def fit(
     """
     settings = gather_settings(method, recipe, set_ or [], seed)
     say = not (quiet or json)
-    given = load_data(data, views, labels, transpose, id_column, progress=say)
-    if say:
-        for line in given.provenance.layout:
-            messages().print(escape(line), soft_wrap=True)
-    n_clusters = count_clusters(clusters, given)
-    folder = out or free_folder(Path("runs"), _stem(data))
-    facts = run_fit(
-        given, n_clusters, method, settings, folder, recipe=recipe, replace=force, say=say
+    source = Source(data, views, labels, transpose, id_column)
+    given = source.load(say=say)
+    job = Job(
+        source=source,
+        n_clusters=count_clusters(clusters, given),
+        method=method,
+        settings=settings,
+        recipe=recipe,
+        checkpoint_every=checkpoint_every,
     )
-    if json:
-        print_json({"run": str(folder), **facts})
-    elif not quiet:
-        show_result(facts, folder)
+    folder = out or free_folder(Path("runs"), _stem(data))
+    facts = run_fit(given, job, folder, replace=force, say=say)
+    tell_result(facts, folder, quiet=quiet, json=json)
+
+
+def resume(run: RunArgument, quiet: QuietOption = False, json: JsonOption = False) -> None:
+    """Go on with a fit that was broken off.
+
+    RUN is the folder that the fit was to write, as its last message named it. The result is that
+    of a fit in one go, to the byte.
+    """
+    from dwcl.storage.unfinished import Unfinished
+
+    say = not (quiet or json)
+    unfinished = Unfinished(run)
+    job = Job.from_plain(unfinished.job())
+    given = job.source.load(say=say)
+    facts = run_fit(given, job, unfinished.run, replace=job.replace, say=say, resumed=True)
+    tell_result(facts, unfinished.run, quiet=quiet, json=json)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the data of a fit come from, as the command line said it."""
+
+    data: str
+    views: str | None = None
+    labels: str | None = None
+    transpose: bool | None = None
+    id_column: str | None = None
+
+    def load(self, *, say: bool) -> MultiView:
+        """Read the data, and say what was understood."""
+        given = load_data(
+            self.data, self.views, self.labels, self.transpose, self.id_column, progress=say
+        )
+        if say:
+            for line in given.provenance.layout:
+                messages().print(escape(line), soft_wrap=True)
+        return given
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that a fit takes beside its data: enough to go on with it in another process."""
+
+    source: Source
+    n_clusters: int
+    method: str
+    settings: Mapping[str, Any]
+    recipe: str | None
+    checkpoint_every: float = 300.0
+    replace: bool = False
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return plain values; a relative path is kept with the folder that it starts from."""
+        return {**asdict(self), "started_in": str(Path.cwd())}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Job:
+        """Make the job of plain values, paths seen from where it was started."""
+        started_in = Path(plain.pop("started_in"))
+        source = Source(**plain.pop("source"))
+        if not source.data.startswith("catalogue:"):
+            source = replace(source, data=str(started_in / Path(source.data).expanduser()))
+        if source.labels is not None and (started_in / source.labels).is_file():
+            source = replace(source, labels=str(started_in / source.labels))
+        settings = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in plain.pop("settings").items()
+        }
+        return cls(source=source, settings=settings, **plain)
 
 
 def gather_settings(
@@ -138,27 +220,44 @@ def count_clusters(wanted: str, data: MultiView) -> int:
 
 def run_fit(
     data: MultiView,
-    n_clusters: int,
-    method: str,
-    settings: Mapping[str, Any],
+    job: Job,
     folder: Path,
     *,
-    recipe: str | None,
     replace: bool,
     say: bool,
+    resumed: bool = False,
 ) -> dict[str, Any]:
-    """Fit, score if labels are known, and write the run folder; returns what ``run.json`` holds."""
+    """Fit, score if labels are known, and write the run folder; returns what ``run.json`` holds.
+
+    While it lasts, its checkpoints lie beside the run folder that is to come.
+    """
     from dwcl.cli.progress import progress_for
     from dwcl.methods.registry import get_method
     from dwcl.storage.run import check_free, read_run, write_run
+    from dwcl.storage.unfinished import Unfinished
+    from dwcl.training.checkpoint import Checkpoints
 
     check_free(folder, replace=replace)
-    model = get_method(method)(n_clusters, **settings)
+    model = get_method(job.method)(job.n_clusters, **job.settings)
+    unfinished = Unfinished(folder)
+    if not resumed:
+        unfinished.begin(dataclasses.replace(job, replace=replace).as_plain(), replace=replace)
     began = time.perf_counter()
-    model.fit(data, callbacks=progress_for(messages(), quiet=not say))
+    try:
+        with interrupts_point_to(unfinished):
+            model.fit(
+                data,
+                callbacks=progress_for(messages(), quiet=not say),
+                # They stay until the run folder is written: a full disk shall cost no training.
+                checkpoint=Checkpoints(unfinished.folder, job.checkpoint_every, keep=True),
+            )
+    finally:
+        if not unfinished.has_checkpoint:  # it never got under way
+            unfinished.discard()
     facts: dict[str, Any] = {
-        "recipe": recipe,
+        "recipe": job.recipe,
         "seconds_total": round(time.perf_counter() - began, 3),
+        "resumed": resumed,
     }
     if data.labels is not None:
         from dwcl.evaluate.summary import score_model
@@ -168,9 +267,18 @@ def run_fit(
         except DataError as failure:  # labels that cannot be compared do not spoil the clusters
             facts["notes"] = [*model.notes_, f"no scores: {failure}"]
     write_run(folder, model, data, facts=facts, replace=replace)
+    unfinished.discard()
     written = read_run(folder)
     del written["history"]
     return written
+
+
+def tell_result(facts: Mapping[str, Any], folder: Path, *, quiet: bool, json: bool) -> None:
+    """Show the result in the way that was asked for."""
+    if json:
+        print_json({"run": str(folder), **facts})
+    elif not quiet:
+        show_result(facts, folder)
 
 
 def show_result(facts: Mapping[str, Any], folder: Path) -> None:

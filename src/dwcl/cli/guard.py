@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 import typer
 
 from dwcl.cli.console import complain, messages
+from dwcl.cli.interrupts import StoppedError
 from dwcl.errors import DwclError
 
 P = ParamSpec("P")
@@ -34,6 +35,9 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
         except DwclError as failure:
             complain(str(failure))
             raise typer.Exit(BAD_INPUT) from None
+        except StoppedError as stopped:
+            complain(str(stopped))
+            raise typer.Exit(stopped.status) from None
         except KeyboardInterrupt:
             complain("Interrupted; nothing half-written is left.")
             raise typer.Exit(INTERRUPTED) from None

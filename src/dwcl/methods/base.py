@@ -29,7 +29,7 @@ from dwcl.nn import PrecisionChoice, resolve_precision, set_precision
 from dwcl.streams import RandomStreams
 from dwcl.training.batches import InMemory
 from dwcl.training.callbacks import Callback, Guard, RunInfo
-from dwcl.training.checkpoint import CheckpointStore, Keeper
+from dwcl.training.checkpoint import Checkpoints, CheckpointStore, Keeper
 from dwcl.training.loop import Trainer, embed
 from dwcl.training.session import StopRequest, in_session
 
@@ -113,8 +113,7 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         y: Any = None,  # noqa: ARG002 - the contract has it
         *,
         callbacks: Iterable[Callback] = (),
-        checkpoint: str | Path | None = None,
-        checkpoint_every: float = 300.0,
+        checkpoint: str | Path | Checkpoints | None = None,
     ) -> Self:
         """Find the clusters.
 
@@ -126,11 +125,9 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             There for the ecosystem's sake; ground truth has no part in fitting.
         callbacks : iterable of Callback
             Told of every epoch and every assessment.
-        checkpoint : path, optional
+        checkpoint : path or Checkpoints, optional
             Folder for checkpoints. An interrupted fit with the same data and settings goes on from
             the last one and ends in the same bytes; after a fit that ended they are removed.
-        checkpoint_every : float, default=300
-            Seconds between checkpoints; there is one at the end of each phase in any case.
         """
         check_settings(type(self), self.get_params(deep=False))
         data = self._take_in(X)
@@ -140,7 +137,7 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         scaling = Scaling.fit(data, self.scaling)
         notes = [*scaling.notes, *check_values(data, scaling_kinds=scaling.kinds)]
         arrays = scaling.transform(data)
-        with self._keeping(data, checkpoint, checkpoint_every) as keeper:
+        with self._keeping(data, checkpoint) as keeper:
             streams = RandomStreams(self._seed(keeper))
             job = Job(data.names, arrays, streams, tuple(callbacks), keeper)
             results = in_session(partial(self._run, job), self.threads)
@@ -233,12 +230,13 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
 
     @contextmanager
     def _keeping(
-        self, data: MultiView, folder: str | Path | None, every: float
+        self, data: MultiView, wanted: str | Path | Checkpoints | None
     ) -> Iterator[Keeper | None]:
         """Hold the folder of the checkpoints, if there is to be one, for the time of a fit."""
-        if folder is None:
+        if wanted is None:
             yield None
             return
+        chosen = wanted if isinstance(wanted, Checkpoints) else Checkpoints(wanted)
         settings = plain_settings(self.get_params(deep=False))
         given = settings.pop("random_state")
         identity = {
@@ -247,10 +245,11 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             "seed": given if isinstance(given, int) else None,
             "data": data.fingerprint(),
         }
-        store = CheckpointStore(Path(folder), identity)
+        store = CheckpointStore(Path(chosen.folder), identity)
         with store.locked():
-            yield Keeper(store, every)
-            store.clear()
+            yield Keeper(store, chosen.every)
+            if not chosen.keep:
+                store.clear()
 
     def _seed(self, keeper: Keeper | None) -> Any:
         """Choose the random state: a run that goes on keeps the seed that it began with."""

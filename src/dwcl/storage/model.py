@@ -20,11 +20,12 @@ from torch import Tensor
 
 import dwcl
 from dwcl.data.scaling import Scaling
-from dwcl.errors import FileError, ModelError, SettingError
-from dwcl.files import atomic, write_json
+from dwcl.errors import ModelError, SettingError
+from dwcl.files import atomic, make_folder, write_json
 from dwcl.methods.base import DeepMultiViewClusterer
 from dwcl.methods.registry import get_method
 from dwcl.methods.settings import plain_settings
+from dwcl.storage.unfinished import what_to_do
 from dwcl.streams import RandomStreams
 
 FORMAT_VERSION = 1
@@ -86,16 +87,6 @@ def load_model(folder: str | Path) -> DeepMultiViewClusterer:
     return model
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder with its parents, or say clearly why that cannot be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as failure:
-        raise FileError(
-            f"Cannot make the folder {folder}: {failure.strerror}. Choose another place with --out."
-        ) from failure
-
-
 def _tensors_of(model: DeepMultiViewClusterer) -> dict[str, Tensor]:
     tensors = {f"networks.{name}": t for name, t in model.networks_.state_dict().items()}
     for name, array in model.scaling_.state().items():
@@ -134,8 +125,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
     path = folder / MODEL_FILE
     if not path.is_file():
         raise ModelError(
-            f"{folder} is not a model folder: it has no {MODEL_FILE}. "
-            "Give the folder that 'dwcl fit' wrote."
+            f"{folder} is not a model folder: it has no {MODEL_FILE}. {what_to_do(folder)}"
         )
     try:
         description = json.loads(path.read_text(encoding="utf-8"))

@@ -30,9 +30,10 @@ from numpy.typing import NDArray
 import dwcl
 from dwcl.data.multiview import MultiView
 from dwcl.errors import DwclError, FileError, ModelError
-from dwcl.files import unwritable, write_json, write_text
+from dwcl.files import make_folder, unwritable, write_json, write_text
 from dwcl.methods.base import DeepMultiViewClusterer, pick_device
-from dwcl.storage.model import make_folder, save_model, settings_of
+from dwcl.storage.model import save_model, settings_of
+from dwcl.storage.unfinished import what_to_do
 from dwcl.training.callbacks import Record
 
 LABEL_COLUMNS = ("sample", "cluster", "distance", "next_distance")
@@ -179,7 +180,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     except FileNotFoundError as failure:
         raise ModelError(
             f"{folder} is not a run folder: {Path(failure.filename).name} is missing. "
-            "Give the folder that 'dwcl fit' wrote."
+            f"{what_to_do(folder)}"
         ) from None
     except (OSError, ValueError) as failure:
         raise ModelError(f"The run in {folder} cannot be read: {failure}.") from failure

@@ -43,6 +43,25 @@ class Snapshot:
     plain: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Checkpoints:
+    """How a fit keeps checkpoints.
+
+    Attributes
+    ----------
+    folder : str or Path
+        Where to; made if need be.
+    every : float
+        Seconds between checkpoints; there is one at the end of each phase in any case.
+    keep : bool
+        Whether they stay when the fit has ended. The same fit is then over at once when repeated.
+    """
+
+    folder: str | Path
+    every: float = 300.0
+    keep: bool = False
+
+
 class CheckpointStore:
     """A folder with the checkpoints of one run.
 

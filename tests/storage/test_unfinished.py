@@ -1,0 +1,67 @@
+"""The folder of a run that has not ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dwcl.errors import FileError, ModelError
+from dwcl.storage.unfinished import Unfinished, what_to_do
+
+
+def test_a_job_is_noted_and_read_again(tmp_path: Path) -> None:
+    unfinished = Unfinished(tmp_path / "run")
+    unfinished.begin({"method": "dwcl", "settings": {"encoder": [5]}})
+    assert unfinished.folder.name == "run.unfinished"
+    assert Unfinished(tmp_path / "run.unfinished").job() == unfinished.job()
+    assert unfinished.job() == {"method": "dwcl", "settings": {"encoder": [5]}}
+    assert not unfinished.has_checkpoint
+
+
+def test_what_can_be_gone_on_with_is_not_overwritten(tmp_path: Path) -> None:
+    unfinished = Unfinished(tmp_path / "run")
+    unfinished.begin({"n": 1})
+    unfinished.begin({"n": 2})  # nothing was saved, so nothing is lost
+    (unfinished.folder / "checkpoint-000001.json").write_text("{}")
+    with pytest.raises(FileError, match=r"Go on with it: dwcl resume .*run"):
+        unfinished.begin({"n": 3})
+    assert unfinished.job() == {"n": 2}
+    unfinished.begin({"n": 4}, replace=True)
+    assert unfinished.job() == {"n": 4}
+    assert not unfinished.has_checkpoint
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    unfinished = Unfinished(tmp_path / "run")
+    unfinished.folder.mkdir()
+    (unfinished.folder / "thesis.tex").write_text("years of work")
+    with pytest.raises(FileError, match="not an unfinished run"):
+        unfinished.begin({"n": 1}, replace=True)
+    assert (unfinished.folder / "thesis.tex").exists()
+
+
+def test_a_missing_or_garbled_job_is_told(tmp_path: Path) -> None:
+    unfinished = Unfinished(tmp_path / "run")
+    with pytest.raises(ModelError, match="There is no unfinished run"):
+        unfinished.job()
+    unfinished.run.mkdir()
+    (unfinished.run / "run.json").write_text("{}")
+    with pytest.raises(ModelError, match="It has ended already"):
+        unfinished.job()
+    unfinished.begin({"n": 1})
+    path = unfinished.folder / "job.json"
+    path.write_text(json.dumps({"format": 9}))
+    with pytest.raises(ModelError, match="has format 9"):
+        unfinished.job()
+    path.write_text("[")
+    with pytest.raises(ModelError, match="cannot be read"):
+        unfinished.job()
+
+
+def test_advice_depends_on_what_there_is(tmp_path: Path) -> None:
+    assert what_to_do(tmp_path / "run") == "Give the folder that 'dwcl fit' wrote."
+    Unfinished(tmp_path / "run").begin({})
+    (tmp_path / "run.unfinished" / "checkpoint-000001.json").write_text("{}")
+    assert "dwcl resume" in what_to_do(tmp_path / "run")
