@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,15 @@ def test_another_run_does_not_go_on_from_it(
         DWCL(3, **settings).fit(other, checkpoint=tmp_path)
 
 
+@pytest.fixture
+def listening() -> Iterator[None]:
+    """Hear interrupts, also where the tests run in the background of a shell, which ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
 def test_an_interrupt_saves_and_is_raised_again(
     tmp_path: Path, data: MultiView, short: dict[str, Any]
 ) -> None:
