@@ -158,7 +158,7 @@ def test_another_run_does_not_go_on_from_it(
 
 @pytest.fixture
 def listening() -> Iterator[None]:
-    """Hear interrupts, also where the tests run in the background of a shell, which ignores them."""
+    """Hear interrupts, also in the background of a shell, where processes ignore them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
