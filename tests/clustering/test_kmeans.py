@@ -169,7 +169,7 @@ def test_tight_clusters_far_apart_in_float32() -> None:
 
 
 def test_large_data_are_searched_by_a_sample(monkeypatch) -> None:
-    monkeypatch.setattr(kmeans_module, "SEARCH_ROWS", 600)
+    monkeypatch.setattr(kmeans_module, "SEARCH_ROWS", 300)
     monkeypatch.setattr(kmeans_module, "SEARCH_ROWS_PER_CLUSTER", 10)
     x, k = DATA["blobs"]
     found = run(x, k)

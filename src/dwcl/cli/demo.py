@@ -19,7 +19,9 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", metavar="RUN", help="The run folder; replaced if it is there.")
     ] = Path("demo"),
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The source of all randomness.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="S", help="The source of all randomness.")
+    ] = 0,
     quiet: QuietOption = False,
 ) -> None:
     """Cluster handwritten digits in a minute or two.

@@ -46,7 +46,7 @@ def fit(
         ),
     ],
     method: Annotated[
-        str, typer.Option("--method", help="Which method; see 'dwcl methods'.")
+        str, typer.Option("--method", metavar="METHOD", help="Which method; see 'dwcl methods'.")
     ] = "dwcl",
     recipe: Annotated[
         str | None,
@@ -61,7 +61,9 @@ def fit(
             "See 'dwcl methods METHOD'.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The source of all randomness.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="S", help="The source of all randomness.")
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="RUN", help="The run folder [default: runs/NAME]."),

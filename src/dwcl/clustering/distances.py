@@ -77,7 +77,7 @@ def _distance_blocks(x: Tensor, centers: Tensor, block_rows: int | None) -> Iter
         origin = targets.mean(0)
         targets -= origin
         squares = targets.square().sum(1, keepdim=True)
-        for block in row_blocks(len(x), block_size(len(targets), block_rows)):
+        for block in row_blocks(len(x), block_size(max(targets.shape), block_rows)):
             distances = _exact_where_nearest(x[block].double() - origin, targets, squares)
             yield distances.to(x.dtype).T[:, column]
 

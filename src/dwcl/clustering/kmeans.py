@@ -22,9 +22,9 @@ from dwcl.errors import DataError, SettingError
 
 __all__ = ["Assignment", "KMeansResult", "assign", "centre_distances", "kmeans"]
 
-SEARCH_ROWS = 2**13
+SEARCH_ROWS = 2**12
 SEARCH_ROWS_PER_CLUSTER = 64
-"""Above both, a sample of the rows tells well enough which centre is better elsewhere."""
+"""So many rows, the greater of both, tell well enough which centre is better elsewhere."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class KMeansResult:
     inertia : float
         Sum of the squared distances of the samples to their centres.
     n_iter : int
-        Iterations that the kept centres went through on all samples.
+        Iterations over all samples, from the start that won to the finish.
     """
 
     labels: Tensor
@@ -99,24 +99,24 @@ def kmeans(
     _check_settings(len(points), n_clusters, n_init, max_iter, tol)
     with exact_products(points.device):
         centred, shift, scale = standard_position(points)
-        enough = tol * float(centred.var(0, correction=0).mean())
+        problem = Problem(centred, max_iter, tol, block_rows)
         starts = greedy_plus_plus(centred, n_clusters, n_init, generator, block_rows)
-        problem = Problem(centred, max_iter, enough, block_rows)
-        best = tournament(problem, starts)
-        search = Problem(_search_rows(centred, n_clusters, generator), max_iter, enough, block_rows)
-        varied = improve_by_swaps(search, best.centres, 2 * n_init, generator)
-        if varied is not None:
-            best = min(best, tournament(problem, varied.centres[None]), key=lambda one: one.inertia)
+        first = tournament(problem, starts, to_rest=False)
+        rows = _search_rows(centred, n_clusters, generator)
+        search = Problem(rows, max_iter, tol, block_rows)
+        varied = improve_by_swaps(search, first.centres, 2 * n_init, generator)
+        best = tournament(problem, torch.stack([first.centres, varied]))
         finished, _, extra = lloyd(problem, best.centres[None].double(), max_iter)
         labels, centers = _settle(points, finished[0] * scale + shift, block_rows)
         inertia = _inertia(points, centers, labels, block_rows)
-    return KMeansResult(labels, centers, inertia, best.n_iter + int(extra[0]))
+    n_iter = first.n_iter + best.n_iter + int(extra[0])
+    return KMeansResult(labels, centers, inertia, n_iter)
 
 
 def _search_rows(x: Tensor, n_clusters: int, generator: torch.Generator) -> Tensor:
-    """Return x, or a sample of its rows where they are more than the search for swaps needs."""
+    """Return x, or a sample of its rows where they are far more than the search for swaps needs."""
     enough = max(SEARCH_ROWS, SEARCH_ROWS_PER_CLUSTER * n_clusters)
-    if len(x) <= enough:
+    if len(x) <= 4 * enough:
         return x
     rows = torch.randperm(len(x), generator=generator)[:enough].sort().values
     return x[rows.to(x.device)]

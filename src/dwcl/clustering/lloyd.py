@@ -25,21 +25,26 @@ class Problem:
         Samples.
     max_iter : int
         Bound on the iterations of a set of centres.
-    enough : float
-        A set of centres is at rest when the sum of squares of its movement is at most this.
+    tol : float
+        Movement below which a set of centres is at rest, as part of the mean variance.
     block_rows : int or None
         Rows that are worked on at once.
     """
 
     x: Tensor
     max_iter: int
-    enough: float
+    tol: float
     block_rows: int | None = None
 
     @cached_property
     def energy(self) -> float:
         """Sum of squares of all samples: the inertia of a single centre at the origin."""
         return float(torch.linalg.vector_norm(self.x, dtype=torch.float64)) ** 2
+
+    @property
+    def enough(self) -> float:
+        """Sum of squares of a movement, over all centres, that counts as rest."""
+        return self.tol * self.energy / self.x.numel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,23 +56,26 @@ class Contender:
     n_iter: int
 
 
-def tournament(problem: Problem, centres: Tensor) -> Contender:
+def tournament(problem: Problem, centres: Tensor, *, to_rest: bool = True) -> Contender:
     """Let R sets of centres (R × k × d) compete, and run the winner until it is at rest.
 
     After some iterations only the better half goes on, for twice as many, and so forth: most of
-    the time then goes to the sets that may win.
+    the time then goes to the sets that may win. Without `to_rest` it ends when one is left.
     """
     steps, left = WARM_UP, problem.max_iter
     n_iters = torch.zeros(len(centres), dtype=torch.int64, device=centres.device)
+    inertias = torch.full((len(centres),), torch.inf, dtype=torch.float64, device=centres.device)
     while len(centres) > 1:
         steps = min(steps, left)
         centres, inertias, n_more = lloyd(problem, centres, steps)
         left -= steps
         better = inertias.argsort(stable=True)[: len(centres) // 2 if left else 1]
-        centres, n_iters = centres[better], (n_iters + n_more)[better]
+        centres, inertias, n_iters = centres[better], inertias[better], (n_iters + n_more)[better]
         steps *= 2
-    centres, inertias, n_more = lloyd(problem, centres, max(1, left))
-    return Contender(centres[0], float(inertias[0]), int(n_iters[0] + n_more[0]))
+    if to_rest:
+        centres, inertias, n_more = lloyd(problem, centres, max(1, left))
+        n_iters += n_more
+    return Contender(centres[0], float(inertias[0]), int(n_iters[0]))
 
 
 def lloyd(problem: Problem, centres: Tensor, max_iter: int) -> tuple[Tensor, Tensor, Tensor]:

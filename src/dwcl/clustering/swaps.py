@@ -6,27 +6,26 @@ import torch
 from torch import Tensor
 
 from dwcl.clustering.distances import centre_distances
-from dwcl.clustering.lloyd import Contender, Problem, tournament
+from dwcl.clustering.lloyd import Problem, tournament
 from dwcl.clustering.seeding import draw_rows
 
 PATIENCE = 4
 """Rounds in a row without a gain that end the search."""
-MAX_ROUNDS = 50
+MAX_ROUNDS = 12
 SMALLEST_GAIN = 1e-4
 """Part of the inertia that a round must save to count as a gain."""
 
 
 def improve_by_swaps(
     problem: Problem, centres: Tensor, n_variants: int, generator: torch.Generator
-) -> Contender | None:
+) -> Tensor:
     """Search for better centres (k × d) in the neighbourhood of given ones, round by round.
 
-    A round lets `n_variants` copies compete, each with one centre moved elsewhere. Returns None
-    where no better centres were found.
+    A round lets `n_variants` copies compete, each with one centre moved elsewhere.
     """
-    start = best = tournament(problem, centres[None])
+    best = tournament(problem, centres[None])
     if len(centres) == 1 or best.inertia <= torch.finfo(centres.dtype).eps * problem.energy:
-        return None
+        return best.centres
     idle = 0
     for _ in range(MAX_ROUNDS):
         draws = torch.rand((2, 1, n_variants), generator=generator, dtype=torch.float64)
@@ -37,7 +36,7 @@ def improve_by_swaps(
             best = winner
         if idle == PATIENCE:
             break
-    return None if best is start else best
+    return best.centres
 
 
 def _variants(x: Tensor, centres: Tensor, draws: Tensor) -> Tensor:
