@@ -11,7 +11,7 @@ from dwcl.clustering._arrays import as_points, block_size, exact_products, row_b
 def test_blocks_cover_all_rows_once() -> None:
     assert list(row_blocks(7, 3)) == [slice(0, 3), slice(3, 6), slice(6, 7)]
     assert block_size(10**9, None) == 256
-    assert block_size(100, None) * 100 <= 2**18
+    assert block_size(100, None) * 100 <= 2**17
     assert block_size(100, 5) == 5
 
 

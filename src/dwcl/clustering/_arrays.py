@@ -12,8 +12,8 @@ from torch import Tensor
 
 from dwcl.errors import DataError, SettingError
 
-BLOCK_ELEMENTS = 2**18
-"""Entries of a block of products: about what stays in a core's cache (1 MB in float32)."""
+BLOCK_ELEMENTS = 2**17
+"""Entries of a block of products: about what stays in a core's cache (half a MB in float32)."""
 
 
 def as_points(x: Tensor, what: str = "samples") -> Tensor:
