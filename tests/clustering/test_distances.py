@@ -19,43 +19,43 @@ def random(n: int, d: int, seed: int = 0, dtype: torch.dtype = torch.float32) ->
 
 def test_triangles() -> None:
     x = torch.tensor([[0.0, 0.0], [3.0, 4.0]])
-    centers = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
-    assert centre_distances(x, centers).tolist() == [[0.0, 3.0, 4.0], [5.0, 4.0, 3.0]]
-    found = assign(x, centers)
+    centres = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
+    assert centre_distances(x, centres).tolist() == [[0.0, 3.0, 4.0], [5.0, 4.0, 3.0]]
+    found = assign(x, centres)
     assert found.labels.tolist() == [0, 2]
     assert found.distances.tolist() == [0.0, 3.0]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_against_plain_loops(dtype: torch.dtype) -> None:
-    x, centers = random(50, 7, 0, dtype), random(9, 7, 1, dtype)
-    plain = [[math.dist(sample, centre) for centre in centers.tolist()] for sample in x.tolist()]
-    found = centre_distances(x, centers, block_rows=16)
+    x, centres = random(50, 7, 0, dtype), random(9, 7, 1, dtype)
+    plain = [[math.dist(sample, centre) for centre in centres.tolist()] for sample in x.tolist()]
+    found = centre_distances(x, centres, block_rows=16)
     assert found.dtype == dtype
     torch.testing.assert_close(found, torch.tensor(plain, dtype=dtype))
 
 
 def test_the_first_of_equally_near_centres_wins() -> None:
-    centers = torch.tensor([[2.0], [0.0], [2.0], [0.0]])
-    assert assign(torch.tensor([[1.0], [2.1], [-1.0]]), centers).labels.tolist() == [0, 0, 1]
+    centres = torch.tensor([[2.0], [0.0], [2.0], [0.0]])
+    assert assign(torch.tensor([[1.0], [2.1], [-1.0]]), centres).labels.tolist() == [0, 0, 1]
 
 
 @given(st.integers(0, 50), st.sampled_from([1, 7, 256, None]))
 def test_assignment_and_distances_never_disagree(seed: int, block_rows: int | None) -> None:
     x = random(60, 3, seed).mul(2).round()  # a grid: many ties
-    centers = torch.cat([x[:5], x[:3], x[5:8] + 0.5])
-    distances = centre_distances(x, centers, block_rows=block_rows)
-    found = assign(x, centers, block_rows=block_rows)
+    centres = torch.cat([x[:5], x[:3], x[5:8] + 0.5])
+    distances = centre_distances(x, centres, block_rows=block_rows)
+    found = assign(x, centres, block_rows=block_rows)
     assert torch.equal(found.labels, distances.argmin(1))
     assert torch.equal(found.distances, distances.amin(1))
     assert torch.equal(found.distances[:5], torch.zeros(5))
 
 
 def test_small_distances_survive_a_large_offset() -> None:
-    centers = random(4, 3, 0, torch.float64) + 1e6
-    x = centers + torch.tensor([1e-3, 0.0, 0.0], dtype=torch.float64)
+    centres = random(4, 3, 0, torch.float64) + 1e6
+    x = centres + torch.tensor([1e-3, 0.0, 0.0], dtype=torch.float64)
     torch.testing.assert_close(
-        assign(x, centers).distances, torch.full((4,), 1e-3, dtype=torch.float64), rtol=1e-6, atol=0
+        assign(x, centres).distances, torch.full((4,), 1e-3, dtype=torch.float64), rtol=1e-6, atol=0
     )
 
 

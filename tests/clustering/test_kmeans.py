@@ -34,7 +34,7 @@ def appearance_order(labels) -> list[int]:
 def test_two_pairs_on_a_line() -> None:
     found = run([[0.0], [1.0], [10.0], [12.0]], 2)
     assert found.labels.tolist() == [0, 0, 1, 1]
-    assert found.centers.tolist() == [[0.5], [11.0]]
+    assert found.centres.tolist() == [[0.5], [11.0]]
     assert found.inertia == pytest.approx(0.5 + 2.0)
     assert found.labels.dtype == torch.int64
 
@@ -42,7 +42,7 @@ def test_two_pairs_on_a_line() -> None:
 def test_one_cluster_is_the_mean() -> None:
     x = torch.tensor([[1.0, 2.0], [3.0, 6.0], [5.0, 1.0]])
     found = run(x, 1)
-    assert found.centers[0].tolist() == [3.0, 3.0]
+    assert found.centres[0].tolist() == [3.0, 3.0]
     assert found.labels.tolist() == [0, 0, 0]
     assert found.inertia == pytest.approx(5 + 9 + 8)
 
@@ -52,9 +52,9 @@ def test_as_many_clusters_as_samples(dtype: torch.dtype) -> None:
     x = torch.rand((40, 3), generator=torch.Generator().manual_seed(5), dtype=dtype)
     found = run(x, 40)
     assert found.labels.tolist() == list(range(40))
-    assert torch.equal(found.centers, x)
+    assert torch.equal(found.centres, x)
     assert found.inertia == 0.0
-    assert found.centers.dtype == dtype
+    assert found.centres.dtype == dtype
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -65,14 +65,14 @@ def test_fewer_different_samples_than_clusters(dtype: torch.dtype, offset: float
     found = run(points[rows], 6)
     assert found.labels.tolist() == rows
     assert found.inertia == 0.0
-    assert torch.equal(found.centers, points[[0, 1, 2, 0, 0, 0]])
+    assert torch.equal(found.centres, points[[0, 1, 2, 0, 0, 0]])
 
 
 def test_all_samples_equal() -> None:
     found = run(np.full((9, 4), 0.3), 3)
     assert found.labels.tolist() == [0] * 9
     assert found.inertia == 0.0
-    assert found.centers.tolist() == [[0.3] * 4] * 3
+    assert found.centres.tolist() == [[0.3] * 4] * 3
 
 
 DATA = {
@@ -110,8 +110,8 @@ def test_the_result_is_a_fixed_point(seed: int) -> None:
     x = torch.as_tensor(load_digits().data)
     found = run(x, 10, seed, tol=0.0)
     means = torch.stack([x[found.labels == j].mean(0) for j in range(10)])
-    torch.testing.assert_close(found.centers, means)
-    again = assign(x, found.centers)
+    torch.testing.assert_close(found.centres, means)
+    again = assign(x, found.centres)
     assert torch.equal(again.labels, found.labels)
     assert found.inertia == pytest.approx(float(again.distances.square().sum()))
 
@@ -120,7 +120,7 @@ def test_same_seed_same_bytes_and_another_seed_another_search() -> None:
     x = torch.as_tensor(DATA["uniform"][0])
     one, two = run(x, 20, seed=3), run(x, 20, seed=3)
     assert torch.equal(one.labels, two.labels)
-    assert one.centers.numpy().tobytes() == two.centers.numpy().tobytes()
+    assert one.centres.numpy().tobytes() == two.centres.numpy().tobytes()
     assert (one.inertia, one.n_iter) == (two.inertia, two.n_iter)
     others = [run(x, 20, seed, n_init=1, max_iter=2).inertia for seed in range(4)]
     assert len(set(others)) > 1
@@ -137,7 +137,7 @@ def test_blocks_of_rows_change_nothing() -> None:
     x, k = torch.as_tensor(DATA["blobs"][0]), 30
     whole, pieces = run(x, k), run(x, k, block_rows=97)
     assert torch.equal(whole.labels, pieces.labels)
-    torch.testing.assert_close(whole.centers, pieces.centers)
+    torch.testing.assert_close(whole.centres, pieces.centres)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -180,7 +180,7 @@ def test_large_data_are_searched_by_a_sample(monkeypatch) -> None:
 def test_other_types_are_taken_as_numbers() -> None:
     assert run(torch.tensor([[0], [1], [9]]), 2).labels.tolist() == [0, 0, 1]
     half = torch.tensor([[0.0], [1.0], [9.0]], dtype=torch.bfloat16)
-    assert run(half, 2).centers.dtype == torch.float32
+    assert run(half, 2).centres.dtype == torch.float32
 
 
 def test_gradients_and_low_precision_of_the_caller_do_not_reach_in() -> None:
@@ -188,8 +188,8 @@ def test_gradients_and_low_precision_of_the_caller_do_not_reach_in() -> None:
     plain = run(x.detach(), 30)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = run(x, 30)
-    assert not found.centers.requires_grad
-    assert torch.equal(found.centers, plain.centers)
+    assert not found.centres.requires_grad
+    assert torch.equal(found.centres, plain.centres)
 
 
 @given(
@@ -209,8 +209,8 @@ def test_properties_on_grids_with_ties_and_duplicates(values, k, seed, dtype) ->
     of_point = {}
     for point, label in zip(values, found.labels.tolist(), strict=True):
         assert of_point.setdefault(point, label) == label
-    assert torch.equal(found.centers[n_used:], found.centers[:1].repeat(k - n_used, 1))
-    assert torch.equal(assign(x, found.centers).labels, found.labels)
+    assert torch.equal(found.centres[n_used:], found.centres[:1].repeat(k - n_used, 1))
+    assert torch.equal(assign(x, found.centres).labels, found.labels)
     assert found.inertia <= plain_inertia(x, [0] * len(x)) + 1e-6
 
 

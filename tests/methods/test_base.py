@@ -160,6 +160,13 @@ def test_an_unfitted_model_says_so(data: MultiView) -> None:
         ({"random_state": "seven"}, "random_state"),
         ({"n_clusters": 0}, "n_clusters is 0"),
         ({"learning_rate": float("nan")}, "learning_rate"),
+        # A value of another type is not turned into what it might mean.
+        ({"n_clusters": "3"}, "n_clusters is '3'; input should be a valid integer"),
+        ({"n_clusters": 3.0}, "n_clusters is 3.0"),
+        ({"batch_size": 64.0}, "batch_size is 64.0"),
+        ({"learning_rate": "0.001"}, "learning_rate is '0.001'"),
+        ({"baselines": "no"}, "baselines is 'no'"),
+        ({"self_pairs": 1}, "self_pairs is 1"),
     ],
 )
 def test_wrong_settings_are_named(
@@ -212,7 +219,7 @@ def test_devices() -> None:
     expected = "cuda" if torch.cuda.is_available() else "cpu"
     assert pick_device("auto").type == expected
     if not torch.cuda.is_available():
-        with pytest.raises(DataError, match="no such GPU"):
+        with pytest.raises(SettingError, match="no such GPU"):
             pick_device("cuda")
     with pytest.raises(SettingError, match="device is 'gpu', which PyTorch cannot use here"):
         pick_device("gpu")

@@ -280,26 +280,56 @@ def test_nothing_left_to_learn_is_refused(small: dict[str, Any]) -> None:
         model.fit(easy(0))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"temperature": 0.5},
-        {"scaling": "standard"},
-        {"scaling": {"view2": "none"}},
-        {"batch_size": 64},
-        {"optimiser_reset": "epoch"},
-        {"optimiser_reset": "phase"},
-        {"learning_rate": 1e-3},
-        {"encoder": (20,)},
-        {"decoder": (5, 6)},
-        {"latent": 12},
-        {"precision": "bf16"},
-    ],
-)
-def test_every_setting_has_an_effect(small: dict[str, Any], change: dict[str, Any]) -> None:
-    plain = DWCL(3, **small, random_state=0).fit(easy(0, n=80))
-    changed = DWCL(3, **(small | change), random_state=0).fit(easy(0, n=80))
-    assert not np.allclose(plain.embedding_, changed.embedding_, atol=1e-4)
+CHANGES: dict[str, Any] = {
+    "mechanism": "pairwise",
+    "self_pairs": False,
+    "quality": lambda features, labels, generator: 0.1 * features.shape[0] / 80,
+    "choose": lambda quality, agreement: 2,
+    "quality_weight": False,
+    "discrepancy_weight": False,
+    "contrast_weight": 0.1,
+    "reconstruction_weight": 0.1,
+    "temperature": 0.5,
+    "encoder": (20,),
+    "decoder": (5, 6),
+    "latent": 12,
+    "embedding": 6,
+    "pretrain_epochs": 7,
+    "iterations": 1,
+    "epochs": 5,
+    "batch_size": 64,
+    "learning_rate": 1e-3,
+    "optimiser_reset": "epoch",
+    "scaling": "standard",
+    "silhouette_budget": 20,
+    "precision": "bf16",
+    "random_state": 1,
+}
+# Those that change no embedding have tests of their own.
+OTHERS = {"n_clusters", "n_init", "baselines", "device", "threads"}
+
+
+def test_every_setting_is_looked_at() -> None:
+    assert set(CHANGES) | OTHERS == set(DWCL().get_params())
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_setting_has_an_effect(small: dict[str, Any], name: str) -> None:
+    plain = small | {"random_state": 0}
+    one, two = (
+        DWCL(3, **settings).fit(easy(0, n=80)).embedding_
+        for settings in (plain, plain | {name: CHANGES[name]})
+    )
+    assert one.shape != two.shape or not np.allclose(one, two, atol=1e-5)
+
+
+def test_the_reset_of_the_optimiser_by_phase_has_an_effect_too(small: dict[str, Any]) -> None:
+    embeddings = [
+        DWCL(3, **small, random_state=0, optimiser_reset=reset).fit(easy(0, n=80)).embedding_
+        for reset in ("never", "phase", "epoch")
+    ]
+    for one, two in ((0, 1), (0, 2), (1, 2)):
+        assert not np.allclose(embeddings[one], embeddings[two], atol=1e-5)
 
 
 def test_widths_are_those_of_the_settings(small: dict[str, Any]) -> None:

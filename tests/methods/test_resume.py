@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import random
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 from dwcl import DWCL, Checkpoints, MultiView, make_multiview, save_model
-from dwcl.errors import FileError, ModelError, TrainingError
+from dwcl.errors import FileError, ModelError, SettingError, TrainingError
 from dwcl.training.callbacks import Callback, Record
 from dwcl.training.loop import Trainer
 
@@ -141,6 +142,47 @@ def test_a_run_without_a_seed_goes_on_with_the_one_it_drew(
     resumed = model.fit(data, checkpoint=tmp_path)
     whole = DWCL(3, **short, random_state=resumed.seed_).fit(data)
     assert np.array_equal(resumed.embedding_, whole.embedding_)
+
+
+def widest(quality: tuple[float, ...], agreement: Any) -> int:
+    return 0
+
+
+def test_a_function_is_known_by_its_name_and_its_code(
+    tmp_path: Path, data: MultiView, short: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = DWCL(3, **short, choose=widest, random_state=0)
+    with pytest.raises(BrokenError):
+        model.fit(data, callbacks=[BreakAt(6)], checkpoint=tmp_path)
+
+    def other(quality: tuple[float, ...], agreement: Any) -> int:
+        return 1
+
+    with monkeypatch.context() as patch:
+        patch.setattr(widest, "__code__", other.__code__)
+        with pytest.raises(ModelError, match="belong to another run: choose differ"):
+            model.fit(data, checkpoint=tmp_path)
+    model.fit(data, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("function", [lambda q, a: 0, functools.partial(widest)])
+def test_a_function_that_cannot_be_recognised_is_refused(
+    tmp_path: Path, data: MultiView, short: dict[str, Any], function: Any
+) -> None:
+    with pytest.raises(SettingError, match=r"choose is .* at the top level of a module"):
+        DWCL(3, **short, choose=function).fit(data, checkpoint=tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+
+def test_what_decides_the_bytes_is_part_of_a_run_s_identity(
+    tmp_path: Path, data: MultiView, short: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BrokenError):
+        DWCL(3, **short, random_state=0).fit(data, callbacks=[BreakAt(6)], checkpoint=tmp_path)
+    other = short | {"threads": 2, "precision": "bf16"}
+    monkeypatch.setattr("dwcl.__version__", "9.9")
+    with pytest.raises(ModelError, match="dwcl, precision, threads differ"):
+        DWCL(3, **other, random_state=0).fit(data, checkpoint=tmp_path)
 
 
 @pytest.mark.parametrize("change", ["settings", "seed", "data"])

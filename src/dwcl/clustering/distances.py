@@ -19,22 +19,22 @@ class Assignment(NamedTuple):
     distances: Tensor
 
 
-def assign(x: Tensor, centers: Tensor, *, block_rows: int | None = None) -> Assignment:
+def assign(x: Tensor, centres: Tensor, *, block_rows: int | None = None) -> Assignment:
     """Find the nearest centre of each sample.
 
     Parameters
     ----------
     x : Tensor, n × d
         Samples, float32 or float64.
-    centers : Tensor, k × d
+    centres : Tensor, k × d
         Centres.
     block_rows : int, optional
         Rows that are worked on at once; by default as many as suit the cache.
     """
-    return nearest_centres(*_checked(x, centers), block_rows)
+    return nearest_centres(*_checked(x, centres), block_rows)
 
 
-def centre_distances(x: Tensor, centers: Tensor, *, block_rows: int | None = None) -> Tensor:
+def centre_distances(x: Tensor, centres: Tensor, *, block_rows: int | None = None) -> Tensor:
     """Euclidean distances (n × k) of samples to centres, in the type of the samples.
 
     The first of the least distances of a row is where :func:`assign` puts the sample.
@@ -43,37 +43,37 @@ def centre_distances(x: Tensor, centers: Tensor, *, block_rows: int | None = Non
     ----------
     x : Tensor, n × d
         Samples, float32 or float64.
-    centers : Tensor, k × d
+    centres : Tensor, k × d
         Centres.
     block_rows : int, optional
         Rows that are worked on at once; by default as many as suit the cache.
     """
-    return torch.cat(list(_distance_blocks(*_checked(x, centers), block_rows)))
+    return torch.cat(list(_distance_blocks(*_checked(x, centres), block_rows)))
 
 
-def nearest_centres(x: Tensor, centers: Tensor, block_rows: int | None = None) -> Assignment:
+def nearest_centres(x: Tensor, centres: Tensor, block_rows: int | None = None) -> Assignment:
     """Do the work of :func:`assign` on tensors that are known to be fit for it."""
-    found = [block.min(dim=1) for block in _distance_blocks(x, centers, block_rows)]
+    found = [block.min(dim=1) for block in _distance_blocks(x, centres, block_rows)]
     return Assignment(
         torch.cat([block.indices for block in found]), torch.cat([block.values for block in found])
     )
 
 
-def _checked(x: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
-    points, centers = as_points(x), as_points(centers, "centres")
-    if points.shape[1] != centers.shape[1]:
+def _checked(x: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
+    points, centres = as_points(x), as_points(centres, "centres")
+    if points.shape[1] != centres.shape[1]:
         raise DataError(
-            f"The samples have {points.shape[1]} features and the centres {centers.shape[1]}; "
+            f"The samples have {points.shape[1]} features and the centres {centres.shape[1]}; "
             "the same features in the same order are expected in both."
         )
-    return points, centers
+    return points, centres
 
 
-def _distance_blocks(x: Tensor, centers: Tensor, block_rows: int | None) -> Iterator[Tensor]:
+def _distance_blocks(x: Tensor, centres: Tensor, block_rows: int | None) -> Iterator[Tensor]:
     """Distances (b × k) block by block."""
     with exact_products(x.device):
         # Equal centres share one column: rounding must not send equal samples to different ones.
-        targets, column = torch.unique(centers.double(), dim=0, return_inverse=True)
+        targets, column = torch.unique(centres.double(), dim=0, return_inverse=True)
         origin = targets.mean(0)
         targets -= origin
         squares = targets.square().sum(1, keepdim=True)

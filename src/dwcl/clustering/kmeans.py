@@ -36,7 +36,7 @@ class KMeansResult:
     labels : Tensor, n
         Cluster of each sample (int64). Clusters are numbered in the order in which they appear in
         the data, so that equal partitions have equal labels.
-    centers : Tensor, k × d
+    centres : Tensor, k × d
         Means of the clusters, in the type of the samples.
     inertia : float
         Sum of the squared distances of the samples to their centres.
@@ -45,7 +45,7 @@ class KMeansResult:
     """
 
     labels: Tensor
-    centers: Tensor
+    centres: Tensor
     inertia: float
     n_iter: int
 
@@ -107,10 +107,10 @@ def kmeans(
         varied = improve_by_swaps(search, first.centres, 2 * n_init, generator)
         best = tournament(problem, torch.stack([first.centres, varied]))
         finished, _, extra = lloyd(problem, best.centres[None].double(), max_iter)
-        labels, centers = _settle(points, finished[0] * scale + shift, block_rows)
-        inertia = _inertia(points, centers, labels, block_rows)
+        labels, centres = _settle(points, finished[0] * scale + shift, block_rows)
+        inertia = _inertia(points, centres, labels, block_rows)
     n_iter = first.n_iter + best.n_iter + int(extra[0])
-    return KMeansResult(labels, centers, inertia, n_iter)
+    return KMeansResult(labels, centres, inertia, n_iter)
 
 
 def _search_rows(x: Tensor, n_clusters: int, generator: torch.Generator) -> Tensor:
@@ -142,24 +142,24 @@ def _settle(points: Tensor, centres: Tensor, block_rows: int | None) -> tuple[Te
     """Bring float64 centres into the form of the result: labels (n) and centres that match."""
     k = len(centres)
     labels = nearest_centres(points, centres, block_rows).labels
-    centers = _means(points, centres, labels, block_rows).to(points.dtype)
+    centres = _means(points, centres, labels, block_rows).to(points.dtype)
     order = _order_of_appearance(labels, k)
     # Renumbering can move a sample that is equally near to two centres, since the first one wins.
     # It moves towards the front, so that a few rounds end it; mostly the first one does.
     for _ in range(k):
-        centers = centers[order]
-        labels = nearest_centres(points, centers, block_rows).labels
+        centres = centres[order]
+        labels = nearest_centres(points, centres, block_rows).labels
         order = _order_of_appearance(labels, k)
         if torch.equal(order, torch.arange(k, device=order.device)):
             break
-    centers[int(labels.max()) + 1 :] = centers[0]
-    return labels, centers
+    centres[int(labels.max()) + 1 :] = centres[0]
+    return labels, centres
 
 
-def _inertia(points: Tensor, centers: Tensor, labels: Tensor, block_rows: int | None) -> float:
+def _inertia(points: Tensor, centres: Tensor, labels: Tensor, block_rows: int | None) -> float:
     """Sum of squared distances, from the differences themselves."""
-    targets, total = centers.double(), 0.0
-    for block in row_blocks(len(points), block_size(centers.shape[1], block_rows)):
+    targets, total = centres.double(), 0.0
+    for block in row_blocks(len(points), block_size(centres.shape[1], block_rows)):
         total += float((points[block] - targets[labels[block]]).square_().sum())
     return total
 

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dwcl.clustering.kmeans import centre_distances, kmeans
 from dwcl.data.checks import check_finite, check_values
-from dwcl.data.frames import is_frame
-from dwcl.data.multiview import MultiView, as_multiview, is_sequence_of_tables
+from dwcl.data.multiview import MultiView
 from dwcl.data.scaling import Scaling
 from dwcl.errors import DataError, SettingError
-from dwcl.methods.settings import check_settings, plain_settings
+from dwcl.methods.inputs import matching_views, training_views
+from dwcl.methods.keeping import identity_of, keeping
+from dwcl.methods.settings import check_settings
 from dwcl.nn import PrecisionChoice, resolve_precision, set_precision
 from dwcl.streams import RandomStreams
 from dwcl.training.batches import InMemory
 from dwcl.training.callbacks import Callback, Guard, RunInfo
-from dwcl.training.checkpoint import Checkpoints, CheckpointStore, Keeper
+from dwcl.training.checkpoint import Checkpoints, Keeper
 from dwcl.training.loop import Trainer, embed
 from dwcl.training.session import StopRequest, in_session
 
@@ -130,14 +129,16 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             the last one and ends in the same bytes; after a fit that ended they are removed.
         """
         check_settings(type(self), self.get_params(deep=False))
-        data = self._take_in(X)
+        data = training_views(self, X)
         self._check_size(data)
         self._check_consistency(data)
         check_finite(data)
         scaling = Scaling.fit(data, self.scaling)
         notes = [*scaling.notes, *check_values(data, scaling_kinds=scaling.kinds)]
+        if data.provenance.source is None:  # of tables from memory: which samples were matched
+            notes = [*data.provenance.layout, *notes]
         arrays = scaling.transform(data)
-        with self._keeping(data, checkpoint) as keeper:
+        with keeping(checkpoint, partial(self._identity, data)) as keeper:
             streams = RandomStreams(self._seed(keeper))
             job = Job(data.names, arrays, streams, tuple(callbacks), keeper)
             results = in_session(partial(self._run, job), self.threads)
@@ -146,6 +147,8 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         self.seed_ = streams.seed
         self.view_names_ = data.names
         self.view_widths_ = data.widths
+        self.view_columns_ = dict(data.columns)
+        self.sample_ids_ = data.sample_ids
         for name, value in results.items():
             setattr(self, name, value)
         return self
@@ -156,10 +159,13 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         return np.asarray(distances.argmin(axis=1), dtype=np.int64)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Map samples to the features that were clustered, joined over the views."""
+        """Map samples to the features that were clustered, joined over the views.
+
+        Like :meth:`predict`, this runs on the processor, whatever device the fit was on.
+        """
         networks = self._fitted_networks()
         arrays = self._prepare(X)
-        return in_session(lambda _: self._joined(networks, arrays).cpu().numpy(), self.threads)
+        return in_session(lambda _: self._joined(networks, arrays).numpy(), self.threads)
 
     def centre_distances(self, X: Any) -> NDArray[np.float32]:
         """Return the distance of every sample to every cluster's centre, n × k."""
@@ -169,7 +175,7 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
 
         def work(_: StopRequest) -> NDArray[np.float32]:
             joined = self._joined(networks, arrays)
-            return centre_distances(joined, centres.to(joined.device)).cpu().numpy()
+            return centre_distances(joined, centres).numpy()
 
         return in_session(work, self.threads)
 
@@ -228,28 +234,16 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             for watcher in watchers:
                 watcher.on_end()
 
-    @contextmanager
-    def _keeping(
-        self, data: MultiView, wanted: str | Path | Checkpoints | None
-    ) -> Iterator[Keeper | None]:
-        """Hold the folder of the checkpoints, if there is to be one, for the time of a fit."""
-        if wanted is None:
-            yield None
-            return
-        chosen = wanted if isinstance(wanted, Checkpoints) else Checkpoints(wanted)
-        settings = plain_settings(self.get_params(deep=False))
-        given = settings.pop("random_state")
-        identity = {
-            "method": self.method_name,
-            **settings,
-            "seed": given if isinstance(given, int) else None,
-            "data": data.fingerprint(),
-        }
-        store = CheckpointStore(Path(chosen.folder), identity)
-        with store.locked():
-            yield Keeper(store, chosen.every)
-            if not chosen.keep:
-                store.clear()
+    def _identity(self, data: MultiView) -> dict[str, Any]:
+        """State what decides the result of a fit, for its checkpoints."""
+        device = pick_device(self.device)
+        return identity_of(
+            self.method_name,
+            self.get_params(deep=False),
+            data,
+            precision=resolve_precision(self.precision, device),
+            device=str(device),
+        )
 
     def _seed(self, keeper: Keeper | None) -> Any:
         """Choose the random state: a run that goes on keeps the seed that it began with."""
@@ -267,11 +261,11 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             generator=run.streams.torch("kmeans", "final"),
         )
         # The labels are those of the nearest centre under the arithmetic that predict uses.
-        labels = centre_distances(joined, found.centers).argmin(dim=1)
+        labels = centre_distances(joined, found.centres).argmin(dim=1)
         return {
             "networks_": run.networks.cpu(),
             "embedding_": joined.cpu().numpy(),
-            "cluster_centers_": found.centers.cpu().numpy(),
+            "cluster_centers_": found.centres.cpu().numpy(),
             "labels_": labels.cpu().numpy().astype(np.int64),
             "inertia_": found.inertia,
         }
@@ -286,38 +280,17 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
 
     # -- input -------------------------------------------------------------------------------------
 
-    def _take_in(self, X: Any) -> MultiView:
-        """Turn the training data into views; a plain table goes through scikit-learn's checks."""
-        if _is_single_table(X):
-            table = validate_data(self, X, ensure_min_samples=2, **_TABLE_CHECKS)
-            columns = {}
-            if hasattr(self, "feature_names_in_"):
-                columns = {"view1": tuple(self.feature_names_in_)}
-            return MultiView({"view1": table}, columns=columns)
-        data = as_multiview(X)
-        self.n_features_in_ = sum(data.widths)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        return data
-
     def _prepare(self, X: Any) -> list[NDArray[np.float32]]:
         """Check and scale samples for the fitted networks, views in their order."""
-        if _is_single_table(X) and len(self.view_names_) == 1:
-            table = validate_data(self, X, reset=False, **_TABLE_CHECKS)
-            data = MultiView({self.view_names_[0]: table})
-        else:
-            data = as_multiview(X)
-            if is_sequence_of_tables(X) and data.n_views == len(self.view_names_):
-                # A list has no names: its views are those of the fit, by position.
-                data = MultiView(dict(zip(self.view_names_, data.arrays, strict=True)))
+        data = matching_views(self, X)
         check_finite(data)
         return self.scaling_.transform(data)
 
     def _check_size(self, data: MultiView) -> None:
         if data.n_samples < 2:
             raise DataError(
-                "The data have 1 sample (n_samples=1); clustering needs at least 2, and more "
-                "samples than clusters."
+                "The data have 1 sample (n_samples=1); clustering needs at least 2, and as many "
+                "samples as clusters."
             )
         if self.n_clusters > data.n_samples:
             raise DataError(
@@ -331,19 +304,12 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         return networks
 
 
-_TABLE_CHECKS: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": "numeric",
-    "ensure_all_finite": False,  # our own check names the column
-}
-
-
 def pick_device(device: str) -> torch.device:
     """Resolve ``auto`` to a GPU where there is one, else the CPU."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise DataError(
+        raise SettingError(
             f"device is '{device}', but PyTorch sees no such GPU; use device='auto' or 'cpu'."
         )
     try:
@@ -355,10 +321,3 @@ def pick_device(device: str) -> torch.device:
             "GPU, such as 'cuda' or 'cuda:0', is expected."
         ) from failure
     return chosen
-
-
-def _is_single_table(X: Any) -> bool:
-    """Tell one table (also a data frame, or rows as lists) from several views."""
-    if sp.issparse(X) or is_frame(X):
-        return True
-    return not isinstance(X, MultiView | Mapping) and not is_sequence_of_tables(X)

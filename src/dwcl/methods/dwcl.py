@@ -14,7 +14,7 @@ from dwcl.data.multiview import MultiView
 from dwcl.errors import SettingError
 from dwcl.losses import infonce, reconstruction
 from dwcl.methods.base import DeepMultiViewClusterer, Run
-from dwcl.methods.settings import Clusters, Count, CountOrNone, NotNegative, Positive, Widths
+from dwcl.methods.settings import AtLeastTwo, Count, CountOrNone, NotNegative, Positive, Widths
 from dwcl.nn import PrecisionChoice, ViewNetworks
 from dwcl.training.batches import Batch
 from dwcl.training.loop import LossTerms, OptimiserReset, embed
@@ -62,7 +62,7 @@ class DWCL(DeepMultiViewClusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters k.
+        Number of clusters k. One is allowed, as everywhere in scikit-learn.
     mechanism : {"best-other", "pairwise"}, default="best-other"
         Which views are contrasted: each with the best (V terms), or all ordered pairs (V² terms).
     self_pairs : bool, default=True
@@ -185,7 +185,7 @@ class DWCL(DeepMultiViewClusterer):
         optimiser_reset: OptimiserReset = "never",
         scaling: str | dict[str, str] = "minmax",
         n_init: Count = 10,
-        silhouette_budget: Clusters = 20_000,
+        silhouette_budget: AtLeastTwo = 20_000,
         baselines: bool = True,
         precision: PrecisionChoice = "auto",
         device: str = "auto",

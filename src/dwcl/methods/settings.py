@@ -15,7 +15,7 @@ from dwcl.errors import SettingError, nearest
 
 Count: TypeAlias = Annotated[int, Field(ge=1)]
 CountOrNone: TypeAlias = Annotated[int, Field(ge=0)]
-Clusters: TypeAlias = Annotated[int, Field(ge=2)]
+AtLeastTwo: TypeAlias = Annotated[int, Field(ge=2)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Widths: TypeAlias = tuple[Count, ...]
@@ -33,21 +33,21 @@ def settings_model(method: type) -> type[BaseModel]:
     return create_model(f"{method.__name__}Settings", __config__=config, **fields)
 
 
-def check_settings(method: type, values: Mapping[str, Any]) -> dict[str, Any]:
+def check_settings(
+    method: type, values: Mapping[str, Any], *, strict: bool = True
+) -> dict[str, Any]:
     """Check parameter values and return them in their proper types.
 
-    NumPy scalars count as the plain numbers that they stand for.
+    NumPy scalars count as the plain numbers that they stand for, and lists as tuples. Beyond that
+    a value must be of the right type, unless `strict` is False: then a text may stand for a number.
     """
     known = settings_model(method).model_fields
     for name in values:
         if name not in known:
             raise SettingError(f"{method.__name__} has no setting '{name}'. {nearest(name, known)}")
-    plain = {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in values.items()
-    }
+    plain = {name: _as_given(value) for name, value in values.items()}
     try:
-        checked = settings_model(method).model_validate(plain)
+        checked = settings_model(method).model_validate(plain, strict=strict)
     except ValidationError as failure:
         raise SettingError(_worded(failure, plain)) from None
     return {name: getattr(checked, name) for name in plain}
@@ -69,7 +69,13 @@ def parse_settings(method: type, assignments: Iterable[str]) -> dict[str, Any]:
             )
         name, value = name.strip(), _parse(text.strip())
         values[name] = [value] if type(value) is int and _takes_several(method, name) else value
-    return check_settings(method, values)
+    return check_settings(method, values, strict=False)
+
+
+def _as_given(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _takes_several(method: type, name: str) -> bool:
