@@ -261,7 +261,7 @@ def test_a_new_import_takes_the_place_of_the_earlier(home: Path, tmp_path: Path)
 
 
 def test_the_ending_of_a_packed_table_is_kept(home: Path, tmp_path: Path) -> None:
-    columns = {"a_1": 0.5, "a_2": 1.5, "b_1": 2.5, "b_2": 3.5, "b_3": 4.5}
+    columns = {"a:1": 0.5, "a:2": 1.5, "b:1": 2.5, "b:2": 3.5, "b:3": 4.5}
     rows = [",".join(columns)] + [
         ",".join(str(value + row) for value in columns.values()) for row in range(N)
     ]

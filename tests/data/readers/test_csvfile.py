@@ -200,47 +200,35 @@ def test_an_empty_last_column_is_not_taken_for_ids(table):
     assert read(table("a,b,\n1,2,3\n4,5,3\n")).sample_ids.tolist() == [0, 1]
 
 
-# -- views by prefix
+# -- views by prefix (the rules themselves are in test_prefixes.py)
 
 
 @pytest.mark.parametrize("mark", ["_", ".", ":"])
 def test_prefixes_make_views(table, mark):
-    text = "id,rna_a,rna_b,prot_a,label,prot_b\ns1,1,2,3,0,4\ns2,5,6,7,1,8\n"
+    text = "id,rna_a,rna_b,rna_c,prot_a,label,prot_b,prot_c\ns1,1,2,9,3,0,4,9\ns2,5,6,9,7,1,8,9\n"
     found = read(table(text.replace("_", mark)))
     assert found.names == ("rna", "prot")
-    np.testing.assert_array_equal(found["prot"], [[3, 4], [7, 8]])
-    assert found.columns["prot"] == (f"prot{mark}a", f"prot{mark}b")
-    assert found.provenance.layout[0] == "views: column prefixes rna, prot, 2 + 2 features"
+    np.testing.assert_array_equal(found["prot"], [[3, 4, 9], [7, 8, 9]])
+    assert found.columns["prot"] == (f"prot{mark}a", f"prot{mark}b", f"prot{mark}c")
+    assert found.provenance.layout[0] == "views: column prefixes rna, prot, 3 + 3 features"
 
 
 def test_columns_of_a_view_need_not_stand_together(table):
-    found = read(table("rna_a,prot_a,rna_b,prot_b\n1,2,3,4\n5,6,7,8\n"))
+    found = read(table("rna:a,prot:a,rna:b,prot:b\n1,2,3,4\n5,6,7,8\n"))
     np.testing.assert_array_equal(found["rna"], [[1, 3], [5, 7]])
     np.testing.assert_array_equal(found["prot"], [[2, 4], [6, 8]])
 
 
-def test_the_delimiter_that_makes_the_fewest_views_counts(table):
-    found = read(table("rna_a.1,rna_a.2,rna_b.1,rna_b.2,age_a.1,age_a.2\n1,2,3,4,5,6\n"))
-    assert found.names == ("rna", "age")
-
-
-@pytest.mark.parametrize("names", ["age_years,heart_rate,pulse_max", "f_1,f_2,f_3", "a_1,a_2,b"])
-def test_names_that_are_no_prefixes_make_one_view(table, names):
-    assert read(table(f"{names}\n1,2,3\n")).names == ("view1",)
-
-
-def test_views_can_be_chosen_and_kept_together(table):
-    text = "rna_a,rna_b,age_years,prot_a,prot_b\n1,2,3,4,5\n"
-    assert read(table(text)).names == ("view1",)
-    found = read(table(text), views=["age", "rna"])
-    assert found.names == ("age", "rna")
-    np.testing.assert_array_equal(found["age"], [[3]])
-    found = read(table("rna_a,rna_b,prot_a,prot_b\n1,2,4,5\n"), views=["view1"])
-    assert found.widths == (4,)
-    with pytest.raises(DataError, match=r"no view 'protein'\. Did you mean 'prot'\?"):
-        read(table(text), views=["protein"])
-    with pytest.raises(DataError, match=r"no view 'rna'\. Known: view1"):
-        read(table("a,b\n1,2\n"), views=["rna"])
+def test_a_column_without_a_prefix_is_no_feature_unasked(table):
+    path = table("rna_0,rna_1,rna_2,prot_0,prot_1,prot_2,celltype\n1,2,3,4,5,6,0\n6,5,4,3,2,1,1\n")
+    with pytest.raises(DataError, match=r"1 column belongs to none of them: celltype\. .*--labels"):
+        read(path)
+    found = read(path, labels="celltype")
+    assert found.names == ("rna", "prot")
+    assert found.labels.tolist() == [0, 1]
+    assert read(path, id_column="celltype").sample_ids.tolist() == [0, 1]
+    assert read(path, views=["rna", "prot"]).widths == (3, 3)
+    assert read(path, views=["view1"]).widths == (7,)
 
 
 # -- orientation

@@ -32,11 +32,13 @@ def test_columns_make_views_ids_and_labels(table):
             rna_b=np.array([3, 4], np.float32),
             prot_a=[5, None],
             prot_b=[True, False],
+            prot_c=[2, 3],
+            prot_d=[4, 6],
             label=["cat", "dog"],
         )
     )
     assert found.names == ("rna", "prot")
-    np.testing.assert_array_equal(found["prot"], [[5, 1], [np.nan, 0]])
+    np.testing.assert_array_equal(found["prot"], [[5, 1, 2, 4], [np.nan, 0, 3, 6]])
     assert found.sample_ids.tolist() == ["s1", "s2"]
     assert found.labels.tolist() == ["cat", "dog"]
     assert found.provenance.layout[-1] == "type: Parquet"

@@ -17,6 +17,7 @@ from dwcl.data.matching import match_samples
 from dwcl.data.readers.base import Reading, Request
 from dwcl.data.readers.names import CLEAR_NAMES, ID_NAMES, plain
 from dwcl.data.readers.orientation import orient, orientation_line
+from dwcl.data.readers.prefixes import by_prefix
 from dwcl.errors import DataError, nearest
 
 
@@ -134,7 +135,7 @@ def single(table: Table, request: Request) -> Reading:
         ]
     if columns:
         table = _flipped(table)
-    views = _by_prefix(table.names, table.values.shape[1], request.views)
+    views = by_prefix(table.names, table.values.shape[1], request.views)
     names = table.names
     line = "views: one table" if len(views) == 1 else f"views: column prefixes {', '.join(views)}"
     widths = " + ".join(str(len(positions)) for positions in views.values())
@@ -254,40 +255,3 @@ def _columns_of(values: NDArray[Any], positions: Sequence[int]) -> NDArray[Any]:
     if list(positions) == list(range(first, last + 1)):
         return values[:, first : last + 1]
     return values[:, list(positions)]
-
-
-def _by_prefix(
-    names: Sequence[str] | None, width: int, wanted: Sequence[str] | None
-) -> dict[str, list[int]]:
-    """Group columns such as ``rna_TP53`` or ``rna:TP53`` into views.
-
-    Names make views only if every prefix occurs at least twice, so that a table of unrelated
-    names such as ``age_years, heart_rate`` stays one view. Of several delimiters the one that
-    makes the fewest views counts.
-    """
-    whole = {"view1": list(range(width))}
-    groupings = [grouping for mark in ":._" if (grouping := _grouped(names or (), mark))]
-    if wanted is not None and list(wanted) != ["view1"]:
-        for grouping in groupings:
-            if set(wanted) <= set(grouping):
-                return {name: grouping[name] for name in wanted}
-        known = {name for grouping in groupings for name in grouping} | set(whole)
-        unknown = next((name for name in wanted if name not in known), wanted[0])
-        raise DataError(f"There is no view '{unknown}'. {nearest(unknown, known)}")
-    complete = [
-        {name: at for name, at in grouping.items() if name}
-        for grouping in groupings
-        if "" not in grouping and min(map(len, grouping.values())) > 1 and len(grouping) > 1
-    ]
-    if wanted is not None or not complete:
-        return whole
-    return min(complete, key=len)
-
-
-def _grouped(names: Sequence[str], mark: str) -> dict[str, list[int]]:
-    """Return positions by prefix; names without one are under the empty prefix."""
-    groups: dict[str, list[int]] = {}
-    for j, name in enumerate(names):
-        prefix, found, rest = name.partition(mark)
-        groups.setdefault(prefix.strip() if found and rest else "", []).append(j)
-    return groups if set(groups) != {""} else {}
