@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+TORCH_OPTIONS ?=
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
@@ -42,14 +43,16 @@ clean:
 	rm -rf $(VENV) build dist demo runs .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# torch goes first, alone and pinned: a looser request, by whatever package, may bring gigabytes
-# of libraries for GPUs.
+# PyTorch goes first, alone and pinned, so that no other package's request decides its version. The
+# build that pip finds may be one for GPUs, with gigabytes of libraries; TORCH_OPTIONS can name the
+# index of another build.
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "dwcl needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { \
 		echo "Making $(VENV) failed; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	@echo "installing PyTorch and then the rest into $(VENV) …"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt $(TORCH_OPTIONS) torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[tables]" --group dev
 	@touch $@

@@ -15,6 +15,7 @@ from dwcl.evaluate.summary import score_model
 from dwcl.experiments.records import (
     BEGIN,
     END,
+    add,
     fill_page,
     main,
     read_records,
@@ -62,7 +63,21 @@ def test_the_table_has_means_and_deviations() -> None:
 
 
 def test_one_value_has_no_deviation() -> None:
-    assert spread([12.34]) == "12.3 ± 0.0"
+    assert spread([12.34]) == "12.3"
+
+
+def test_runs_under_other_settings_or_a_recipe_are_other_runs() -> None:
+    plain = _record(0, 0.7) | {"settings": {"epochs": 50}, "recipe": None}
+    other = plain | {"settings": {"epochs": 10}}
+    under_recipe = plain | {"recipe": "scene"}
+    better = plain | {"scores": _record(0, 0.9)["scores"]}
+    assert len(add([plain], [other, under_recipe])) == 3
+    assert add([plain], [better]) == [better]
+
+
+def test_too_few_arguments_show_the_usage() -> None:
+    with pytest.raises(SystemExit, match=r"usage: python -m dwcl.experiments.records RECORDS PAGE"):
+        main([])
 
 
 def test_a_page_without_marks_is_refused() -> None:

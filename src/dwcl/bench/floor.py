@@ -7,6 +7,7 @@ the efficiency of an engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -42,19 +43,21 @@ def step_products(
     each for their gradients, in single precision as in the engine.
     """
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    generator = torch.Generator().manual_seed(0)
+    rand = partial(torch.rand, generator=generator)
     products: list[Product] = []
     for width in widths:
         for inputs, outputs, first in layer_widths(width, heads=contrast):
-            x = torch.rand(batch, inputs).to(dtype)
-            w = torch.rand(outputs, inputs).to(dtype)
-            y = torch.rand(batch, outputs).to(dtype)
+            x = rand(batch, inputs).to(dtype)
+            w = rand(outputs, inputs).to(dtype)
+            y = rand(batch, outputs).to(dtype)
             products.append((x, w.T, torch.empty(batch, outputs, dtype=dtype)))
             products.append((y.T, x, torch.empty(outputs, inputs, dtype=dtype)))
             if not first:
                 products.append((y, w, torch.empty(batch, inputs, dtype=dtype)))
     if contrast:
-        z = torch.rand(batch, 128)
-        gram = torch.rand(batch, batch)
+        z = rand(batch, 128)
+        gram = rand(batch, batch)
         for _ in range(2 * len(widths) - 1):
             products.append((z, z.T, torch.empty(batch, batch)))
             products += [(gram, z, torch.empty(batch, 128))] * 2

@@ -66,10 +66,13 @@ def measure_mechanisms(
     """
 
     def work(_: object) -> dict[Any, float]:
+        generator = torch.Generator().manual_seed(0)
         runners: dict[Any, Callable[[], object]] = {}
         for n_views in numbers:
             zs = [
-                functional.normalize(torch.randn(BATCH, 128), dim=1).requires_grad_()
+                functional.normalize(
+                    torch.randn(BATCH, 128, generator=generator), dim=1
+                ).requires_grad_()
                 for _ in range(n_views)
             ]
             best = [(v, 0) for v in range(n_views)]

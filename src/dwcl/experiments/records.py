@@ -72,9 +72,10 @@ def results_table(records: Iterable[dict[str, Any]]) -> str:
 
 
 def spread(values: Sequence[float]) -> str:
-    """Word a mean with the standard deviation over the runs."""
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):.1f} ± {deviation:.1f}"
+    """Word a mean with the standard deviation over the runs; one run has none."""
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
 
 
 def fill_page(page: str, table: str) -> str:
@@ -88,20 +89,29 @@ def fill_page(page: str, table: str) -> str:
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 
+def add(records: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add records, in place of those of the same run, in a fixed order."""
+    by_key = {_key(record): record for record in (*records, *new)}
+    return [by_key[key] for key in sorted(by_key)]
+
+
 def main(arguments: Sequence[str]) -> None:
     """Add runs to the records and renew the page."""
-    records_path, page_path = Path(arguments[0]), Path(arguments[1])
+    if len(arguments) < 3:
+        raise SystemExit(f"usage: {(__doc__ or '').split('``')[1]}")
+    records_path, page_path, commit = Path(arguments[0]), Path(arguments[1]), arguments[2]
     if not page_path.is_file():
         raise FileError(f"There is no page {page_path}.")
-    commit = arguments[2]
     added = [record_of_run(Path(folder), commit) for folder in arguments[3:]]
-    keys = {(r["data"], r["method"], r["seed"]) for r in added}
-    kept = [
-        r for r in read_records(records_path) if (r["data"], r["method"], r["seed"]) not in keys
-    ]
-    records = sorted(kept + added, key=lambda r: (r["data"], r["method"], r["seed"]))
+    records = add(read_records(records_path), added)
     write_text(records_path, "".join(json.dumps(record) + "\n" for record in records))
     write_text(page_path, fill_page(page_path.read_text("utf-8"), results_table(records)))
+
+
+def _key(record: dict[str, Any]) -> tuple[str, ...]:
+    """Name what makes a run another one: data, method, recipe and settings with the seed."""
+    parts = (record["data"], record["method"], record.get("recipe"), record["seed"])
+    return (*map(str, parts), json.dumps(record.get("settings"), sort_keys=True))
 
 
 if __name__ == "__main__":
