@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
+from dwcl.data.readers import read
 from dwcl.data.readers.labels import GivenLabels, as_numbers, read_labels
 from dwcl.errors import DataError, FileError
 
@@ -84,27 +86,56 @@ def test_arrays(tmp_path):
 
 def test_labels_are_arranged_by_id():
     given = GivenLabels(np.array([10, 20, 30]), np.array(["b", "a", "c"]), "y.csv")
-    assert given.arranged(np.array(["a", "b"]), 2).tolist() == [20, 10]
+    values, remark = given.arranged(np.array(["a", "b"]), 2)
+    assert values.tolist() == [20, 10]
+    assert remark == ""
     with pytest.raises(DataError, match=r"y\.csv has no label for 2 of 3 samples, such as 'd'"):
         given.arranged(np.array(["a", "d", "e"]), 3)
 
 
-def test_samples_without_ids_are_known_by_position():
-    given = GivenLabels(np.array([10, 20]), np.array(["1", "0"]), "y.csv")
-    assert given.arranged(None, 2).tolist() == [20, 10]
-    named = GivenLabels(np.array([10, 20]), np.array(["s", "t"]), "y.csv")
-    assert named.arranged(None, 2).tolist() == [10, 20]
+@pytest.mark.parametrize("start", [0, 1])
+def test_ids_that_count_the_samples_are_their_positions(start):
+    order = np.random.default_rng(start).permutation(11)
+    given = GivenLabels(100 + order, (order + start).astype(str), "y.csv")
+    values, remark = given.arranged(None, 11)
+    assert values.tolist() == [100 + i for i in range(11)]
+    assert remark == f"its ids are the positions of the samples from {start}"
+
+
+@pytest.mark.parametrize("ids", [["s", "t"], ["1", "3"], ["2", "3"], ["0", "1", "2"], ["1"]])
+def test_other_ids_are_refused_where_the_samples_have_none(ids):
+    given = GivenLabels(np.arange(len(ids)), np.array(ids), "y.csv")
+    with pytest.raises(
+        DataError,
+        match=rf"y\.csv has {len(ids)} labels with ids such as '{ids[0]}', but the 2 samples of the "
+        r"data have no ids.* \(0 to 1, or 1 to 2, each once\) .* one label per line in the order",
+    ):
+        given.arranged(None, 2)
+
+
+def test_shuffled_positions_from_one_give_each_sample_its_label(tmp_path):
+    order = np.random.default_rng(0).permutation(12)
+    lines = [f"{i + 1},{i % 3}" for i in order]
+    (tmp_path / "lab.csv").write_text("\n".join(["id,label", *lines]))
+    table = np.random.default_rng(1).normal(size=(12, 4))
+    savemat(tmp_path / "data.mat", {"X1": table, "X2": table[:, :3]})
+    found = read(tmp_path / "data.mat", labels=str(tmp_path / "lab.csv"))
+    assert found.labels.tolist() == [i % 3 for i in range(12)]
+    assert (
+        "labels: lab.csv, 3 values (its ids are the positions of the samples from 1)"
+        in found.provenance.layout
+    )
 
 
 def test_labels_in_order_must_be_as_many_as_samples():
     given = GivenLabels(np.array([1, 2, 3]), None, "y.csv")
-    assert given.arranged(np.array(["a", "b", "c"]), 3).tolist() == [1, 2, 3]
+    assert given.arranged(np.array(["a", "b", "c"]), 3)[0].tolist() == [1, 2, 3]
     with pytest.raises(
-        DataError, match=r"3 labels, but the views have 2 .*name the column 'label'"
+        DataError, match=r"3 labels in y\.csv, but the views have 2 .*name the column 'label'"
     ):
         given.arranged(None, 2)
     with pytest.raises(
-        DataError, match=r"3 labels, but the views have 5 samples; one .* expected\.$"
+        DataError, match=r"3 labels in y\.csv, but the views have 5 .* one .* expected\.$"
     ):
         given.arranged(None, 5)
 

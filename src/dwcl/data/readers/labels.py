@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,31 +49,47 @@ class GivenLabels:
     ids: NDArray[Any] | None
     source: str
 
-    def arranged(self, sample_ids: NDArray[Any] | None, n: int) -> NDArray[Any]:
-        """Return one label per sample, by id where the ids are those of the data, else in order.
+    def arranged(self, sample_ids: NDArray[Any] | None, n: int) -> tuple[NDArray[Any], str]:
+        """Return one label per sample, and in words how positions were found (perhaps empty).
 
-        Samples without ids of their own are known by their positions.
+        Labels without ids are in the order of the samples. Ids are those of the data; where these
+        have none, only ids that count all samples, from 0 or from 1, tell which is which.
         """
-        own = np.arange(n) if sample_ids is None else sample_ids
-        if self.ids is not None:
-            place = {str(key): i for i, key in enumerate(self.ids.tolist())}
-            if len(place) < len(self.ids):
-                raise DataError(f"{self.source} has more than one label for the same sample id.")
-            missing = [key for key in map(str, own.tolist()) if key not in place]
-            if not missing:
-                return self.values[[place[str(key)] for key in own.tolist()]]
-            if sample_ids is not None:
+        if self.ids is None:
+            if len(self.values) != n:
+                header = " If its first line is a header, name the column 'label'."
                 raise DataError(
-                    f"{self.source} has no label for {len(missing)} of {n} samples, such as "
-                    f"'{missing[0]}'. One line of id,label per sample is expected."
+                    f"There are {len(self.values)} labels in {self.source}, but the views have {n} "
+                    "samples; one label per sample is expected."
+                    + (header if len(self.values) == n + 1 else "")
                 )
-        if len(self.values) != n:
-            header = " If its first line is a header, name the column 'label'."
+            return self.values, ""
+        place = {str(key): i for i, key in enumerate(self.ids.tolist())}
+        if len(place) < len(self.ids):
+            raise DataError(f"{self.source} has more than one label for the same sample id.")
+        if sample_ids is None:
+            start = self._first_position(place, n)
+            at = [place[str(start + i)] for i in range(n)]
+            return self.values[at], f"its ids are the positions of the samples from {start}"
+        missing = [key for key in map(str, sample_ids.tolist()) if key not in place]
+        if missing:
             raise DataError(
-                f"{self.source} has {len(self.values)} labels, but the views have {n} samples; "
-                "one label per sample is expected." + (header if len(self.values) == n + 1 else "")
+                f"{self.source} has no label for {len(missing)} of {n} samples, such as "
+                f"'{missing[0]}'. One line of id,label per sample is expected."
             )
-        return self.values
+        return self.values[[place[str(key)] for key in sample_ids.tolist()]], ""
+
+    def _first_position(self, place: Mapping[str, int], n: int) -> int:
+        """Return the number from which the ids count the samples, 0 or 1."""
+        for start in (0, 1):
+            if len(place) == n and all(str(start + i) in place for i in range(n)):
+                return start
+        raise DataError(
+            f"{self.source} has {len(place)} labels with ids such as {next(iter(place))!r}, but the "
+            f"{n} samples of the data have no ids, so it is open which label belongs to which sample. Ids that "
+            f"are positions (0 to {n - 1}, or 1 to {n}, each once) are understood; else give a "
+            "file with one label per line in the order of the samples."
+        )
 
 
 def read_labels(path: Path) -> GivenLabels:
@@ -104,8 +120,9 @@ def read_labels(path: Path) -> GivenLabels:
 def attach(reading: Reading, given: GivenLabels) -> Reading:
     """Add labels from a file of their own to what was read."""
     n = next(iter(reading.views.values())).shape[0]
-    labels = given.arranged(reading.sample_ids, n)
+    labels, remark = given.arranged(reading.sample_ids, n)
     line = f"labels: {given.source}, {len(np.unique(labels))} values"
+    line += f" ({remark})" if remark else ""
     return replace(reading, labels=labels, lines=(*reading.lines, line))
 
 
