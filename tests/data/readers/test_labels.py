@@ -107,8 +107,8 @@ def test_other_ids_are_refused_where_the_samples_have_none(ids):
     given = GivenLabels(np.arange(len(ids)), np.array(ids), "y.csv")
     with pytest.raises(
         DataError,
-        match=rf"y\.csv has {len(ids)} labels with ids such as '{ids[0]}', but the 2 samples of the "
-        r"data have no ids.* \(0 to 1, or 1 to 2, each once\) .* one label per line in the order",
+        match=rf"y\.csv has {len(ids)} labels with ids such as '{ids[0]}', but the 2 samples of "
+        r"the data have no ids.* \(0 to 1, or 1 to 2, each once\) .* one label per line",
     ):
         given.arranged(None, 2)
 
@@ -125,6 +125,32 @@ def test_shuffled_positions_from_one_give_each_sample_its_label(tmp_path):
         "labels: lab.csv, 3 values (its ids are the positions of the samples from 1)"
         in found.provenance.layout
     )
+
+
+@pytest.mark.parametrize("make", [list, np.array, tuple, lambda y: np.array(y, dtype=object)])
+def test_labels_from_memory_are_in_the_order_of_the_samples(make, tmp_path):
+    (tmp_path / "data.csv").write_text("id,a,label\ns1,1,0\ns2,2,1\ns3,4,1\n")
+    found = read(tmp_path / "data.csv", labels=make(["x", "y", "x"]))
+    assert found.labels.tolist() == ["x", "y", "x"]
+    assert found.columns["view1"] == ("a", "label")
+    assert "labels: the given array, 2 values" in found.provenance.layout
+    with pytest.raises(DataError, match=r"There are 4 labels, but the views are 'view1' 3 × 2"):
+        read(tmp_path / "data.csv", labels=make(["x", "y", "x", "y"]))
+
+
+@pytest.mark.parametrize("labels", [np.eye(3), [[1], [2, 3]], {"a": 1}, 7])
+def test_labels_that_are_no_vector_are_refused(labels, tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n3,4\n5,7\n")
+    with pytest.raises(DataError, match=r"labels is \w+ and not one value per sample\. The name"):
+        read(tmp_path / "data.csv", labels=labels)
+
+
+def test_a_path_names_a_file_of_labels(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n3,4\n5,7\n")
+    (tmp_path / "y.txt").write_text("u\nv\nu\n")
+    assert read(tmp_path / "data.csv", labels=tmp_path / "y.txt").labels.tolist() == list("uvu")
+    with pytest.raises(FileError, match=r"no file or folder 'z\.txt'"):
+        read(tmp_path / "data.csv", labels=tmp_path / "z.txt")
 
 
 def test_labels_in_order_must_be_as_many_as_samples():

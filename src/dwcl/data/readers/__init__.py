@@ -11,12 +11,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
 
 from dwcl.data.multiview import MultiView, Provenance
 from dwcl.data.readers import arrays, csvfile, folder, hdf5, matlab, parquet  # noqa: F401
 from dwcl.data.readers.base import Reading, Request, check_exists, reader_for, reading
 from dwcl.data.readers.labels import SUFFIXES as LABEL_SUFFIXES
-from dwcl.data.readers.labels import attach, read_labels
+from dwcl.data.readers.labels import GivenLabels, attach, labels_of_array, read_labels
 from dwcl.files import sha256_of
 
 __all__ = ["read"]
@@ -26,7 +29,7 @@ def read(
     path: str | Path,
     *,
     views: Sequence[str] | None = None,
-    labels: str | None = None,
+    labels: str | Path | ArrayLike | None = None,
     transpose: bool | Sequence[str] | None = None,
     id_column: str | None = None,
 ) -> MultiView:
@@ -43,9 +46,10 @@ def read(
     views : sequence of str, optional
         The views to keep, in this order: names of variables, columns' prefixes, files of a folder,
         or views as they are named without this.
-    labels : str, optional
-        The variable or column of the labels, or a file (``.csv``, ``.tsv``, ``.txt``, ``.npy``) of
-        one label, or id and label, per line. Labels are for scoring only.
+    labels : str, Path or array-like of n, optional
+        The variable or column of the labels; or a file (``.csv``, ``.tsv``, ``.txt``, ``.npy``) of
+        one label, or id and label, per line; or the labels themselves, in the order of the
+        samples. Labels are for scoring only.
     transpose : bool or sequence of str, optional
         Whether the samples lie in columns: in all views, in none, or in those named. Found out
         when absent.
@@ -66,12 +70,10 @@ def read(
     """
     path = Path(path).expanduser()
     check_exists(path)
-    is_file = labels is not None and labels.lower().endswith(LABEL_SUFFIXES)
-    is_file = is_file and Path(str(labels)).expanduser().is_file()
-    given = read_labels(Path(str(labels)).expanduser()) if is_file else None
+    label_name, given = _given_labels(labels)
     request = Request(
         views=_names(views),
-        labels=None if is_file else labels,
+        labels=label_name,
         given_labels=given,
         transpose=transpose if isinstance(transpose, bool) else _names(transpose),
         id_column=id_column,
@@ -86,6 +88,20 @@ def read(
         columns=found.columns,
         provenance=Provenance(str(path), _sha256(path, found), found.lines, found.scaling),
     )
+
+
+def _given_labels(labels: Any) -> tuple[str | None, GivenLabels | None]:
+    """Tell the name of a variable or column from labels in a file or an array."""
+    if labels is None:
+        return None, None
+    if isinstance(labels, Path):
+        return None, read_labels(labels.expanduser())
+    if not isinstance(labels, str):
+        return None, labels_of_array(labels)
+    file = Path(labels).expanduser()
+    if labels.lower().endswith(LABEL_SUFFIXES) and file.is_file():
+        return None, read_labels(file)
+    return labels, None
 
 
 def _names(names: Sequence[str] | None) -> Sequence[str] | None:

@@ -85,10 +85,10 @@ class GivenLabels:
             if len(place) == n and all(str(start + i) in place for i in range(n)):
                 return start
         raise DataError(
-            f"{self.source} has {len(place)} labels with ids such as {next(iter(place))!r}, but the "
-            f"{n} samples of the data have no ids, so it is open which label belongs to which sample. Ids that "
-            f"are positions (0 to {n - 1}, or 1 to {n}, each once) are understood; else give a "
-            "file with one label per line in the order of the samples."
+            f"{self.source} has {len(place)} labels with ids such as {next(iter(place))!r}, but "
+            f"the {n} samples of the data have no ids, so it is open which label belongs to which. "
+            f"Ids that are positions (0 to {n - 1}, or 1 to {n}, each once) are understood; else "
+            "give a file with one label per line in the order of the samples."
         )
 
 
@@ -115,6 +115,21 @@ def read_labels(path: Path) -> GivenLabels:
     values = as_numbers([row[label_at].strip() for row in body])
     ids = None if id_at is None else np.array([row[id_at].strip() for row in body], dtype=np.str_)
     return GivenLabels(values, ids, path.name)
+
+
+def labels_of_array(values: Any) -> GivenLabels:
+    """Take labels from memory: one per sample, in the order of the samples."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):
+        array = np.empty((0, 0))
+    if array.ndim != 1:
+        raise DataError(
+            f"labels is {type(values).__name__} and not one value per sample. The name of a "
+            "variable or column, a file, or an array of one label per sample (in their order) "
+            "is expected."
+        )
+    return GivenLabels(array, None, "the given array")
 
 
 def attach(reading: Reading, given: GivenLabels) -> Reading:
