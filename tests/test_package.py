@@ -76,4 +76,3 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_the_names_are_listed() -> None:
     assert dir(dwcl) == sorted(dwcl.__all__)
-    assert list(dwcl.__all__) == sorted(dwcl.__all__)

@@ -1,17 +1,20 @@
-"""Files: written whole or not at all, and known by their hash."""
+"""Files: written whole or not at all, known by their hash, and locked where runs may meet."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from dwcl.errors import DwclError, FileError
+
+_LOCK_ATTEMPTS = 100
 
 
 @contextlib.contextmanager
@@ -30,7 +33,7 @@ def atomic(target: Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~umask())
         temporary.replace(target)
     except DwclError:
         raise  # a FileError about another file is an OSError too, and has its own words
@@ -47,8 +50,69 @@ def write_text(target: Path, text: str) -> None:
 
 
 def write_json(target: Path, value: Any) -> None:
-    """Write a JSON file whole or not at all."""
-    write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=True) + "\n")
+    """Write a JSON file whole or not at all; what is not a finite number becomes null."""
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(target, text + "\n")
+
+
+def finite(value: Any) -> Any:
+    """Return a value as JSON can hold it: JSON has no word for NaN and infinity but null."""
+    if hasattr(value, "item"):  # a scalar of NumPy
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file; the system frees it when the process ends, however it ends.
+
+    Missing folders are made. A second holder is refused with the number of the first one's
+    process. Only the holder may remove the file.
+    """
+    with _open_lock(path) as file:
+        file.seek(0)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def _open_lock(path: Path) -> TextIO:
+    """Open and lock a file; not one that its last holder removed in between."""
+    try:
+        import fcntl
+    except ImportError:
+        raise FileError(
+            "Runs on disk are locked with flock, which this system does not have. Use Linux or "
+            "macOS, or fit in Python without checkpoints."
+        ) from None
+    for _ in range(_LOCK_ATTEMPTS):
+        with contextlib.ExitStack() as closing:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                # Opened for appending: the holder's number stays readable for whoever comes next.
+                file = closing.enter_context(path.open("a+", encoding="utf-8"))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    closing.pop_all()
+                    return file
+            except FileNotFoundError:
+                continue  # its last holder has removed the folder in this moment
+            except BlockingIOError:
+                file.seek(0)
+                raise FileError(
+                    f"Another run (process {file.read().strip() or 'unknown'}) is writing to "
+                    f"{path.parent}. Wait for its end, or choose another folder."
+                ) from None
+            except OSError as failure:
+                raise unwritable(path, failure) from failure
+    raise FileError(f"Cannot lock {path}: it is removed again and again. Choose another folder.")
 
 
 def make_folder(folder: Path) -> None:
@@ -75,7 +139,7 @@ def unwritable(target: Path, failure: OSError) -> FileError:
     )
 
 
-def _umask() -> int:
+def umask() -> int:
     """Read the process's mask for new files, which can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)

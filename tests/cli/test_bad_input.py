@@ -166,8 +166,18 @@ PREDICT = ("predict", "run", "in.npz")
 
 CASES = [
     Case("missing file", good, ("fit", "im.npz", "-k", "3"), ("'im.npz'", "Did you mean 'in.npz'")),
-    Case("missing folder", nothing, ("fit", "no/in.npz", "-k", "3"), ("no", "does not exist")),
-    Case("folder without tables", lambda data: Path("in").mkdir(), FIT, ("in", ".npy")),
+    Case(
+        "missing folder",
+        nothing,
+        ("fit", "no/in.npz", "-k", "3"),
+        ("There is no no/in.npz: the folder no does not exist",),
+    ),
+    Case(
+        "folder without tables",
+        lambda data: Path("in").mkdir(),
+        FIT,
+        ("nothing to read in the folder in", ".npy"),
+    ),
     Case("empty file", text("", "in.mat"), MAT, ("in.mat is empty (0 bytes)", "Get it again")),
     Case("truncated .mat", truncated, MAT, ("in.mat", "damaged", "Get it again")),
     Case(
@@ -185,7 +195,12 @@ CASES = [
         ("classes.csv", "3", "40"),
     ),
     Case("unknown labels", mat_of_views, (*MAT, "--labels", "Z"), ("labels='Z'", "X1, X2, Y")),
-    Case("unknown view", good, (*FILE, "--views", "view3"), ("view3", "view")),
+    Case(
+        "unknown view",
+        good,
+        (*FILE, "--views", "view3"),
+        ("There is no view 'view3'", "Did you mean 'view2'"),
+    ),
     Case("one sample", one_sample, FILE, ("1 sample", "at least 2")),
     Case("k = 0", good, ("fit", "in.npz", "-k", "0"), ("--clusters is '0'", "from 2")),
     Case("k = 1", good, ("fit", "in.npz", "-k", "1"), ("--clusters is '1'", "from 2")),
@@ -198,7 +213,7 @@ CASES = [
         ("needs labels", "Give a number"),
     ),
     Case("text in a CSV", text("a_1,a_2,b_1\n" + NUMBERS + "1,two,3\n"), CSV, ("two", "a_2")),
-    Case("ragged CSV", ragged, CSV, ("in.csv", "7")),
+    Case("ragged CSV", ragged, CSV, ("in.csv", "line 7")),
     Case("NaN", with_value(np.nan), FILE, ("NaN", "view2")),
     Case("infinity", with_value(np.inf), FILE, ("view2", "infin")),
     Case("constant view", constant_view, FILE, ("view2", "constant")),
@@ -218,7 +233,7 @@ CASES = [
         ("'centres' has shape [2, 12]", "[3, 12] is expected"),
     ),
     Case("unknown method in a model", edited(method="dwlc"), PREDICT, ("'dwlc'", "'dwcl'")),
-    Case("other widths", other_widths, PREDICT, ("view2", "4", "5")),
+    Case("other widths", other_widths, PREDICT, ("view2", "4 features", "5")),
     Case(
         "views of other names",
         lambda data: save(MultiView({"a": data["view1"], "b": data["view2"]}), "in.npz"),
@@ -296,8 +311,8 @@ def test_bad_input_is_refused_with_one_message(
     before = everything()
     # The small settings come first, so that a case's own are the last word.
     command, *rest = case.args
-    options = ["-q", *small_options] if command == "fit" else []
-    done = dwcl(command, *options, *rest)
+    options = {"fit": ["-q", *small_options], "predict": ["-q"], "evaluate": ["-q"]}
+    done = dwcl(command, *options.get(command, []), *rest)
     assert done.exit_code == 2
     assert done.stdout == ""
     assert done.stderr.startswith("dwcl: ")

@@ -31,7 +31,8 @@ def test_known_samples_get_their_clusters_again(dwcl: Command, run: Path, file: 
     done = dwcl("predict", run, file)
     assert done.exit_code == 0
     assert done.stdout == (run / "labels.csv").read_text()
-    assert done.stderr == ""
+    assert done.stderr.splitlines()[0] == "views: view1, view2, 6 + 5 features"
+    assert dwcl("predict", run, file, "-q").stderr == ""
 
 
 def test_new_samples_get_the_clusters_of_the_model(dwcl: Command, run: Path, new: Path) -> None:

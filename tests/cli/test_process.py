@@ -83,6 +83,7 @@ def test_an_interrupted_fit_saves_its_state_and_says_how_to_go_on(
         "checkpoint-000001.safetensors",
         "job.json",
         "lock",
+        "run.lock",
     ]
 
 

@@ -27,7 +27,6 @@ from dwcl.report.figures import (
     shorten,
     summary_figure,
 )
-from dwcl.storage.run import NEEDED_FACTS
 
 
 @pytest.fixture
@@ -65,8 +64,21 @@ def history(views: list[str], iterations: int = 2, epochs: int = 3) -> list[dict
 
 
 def facts(views: list[str], **others: Any) -> dict[str, Any]:
-    data = {"views": dict.fromkeys(views, 3)}
-    return {"seed": 0, "data": data, "history": history(views), **others}
+    return {
+        "dwcl": "1.0",
+        "method": "dwcl",
+        "seed": 0,
+        "n_clusters": 2,
+        "data": {"source": None, "n_samples": 4, "views": dict.fromkeys(views, 3)},
+        "cluster_sizes": [2, 2],
+        "notes": [],
+        "precision": "fp32",
+        "device": "cpu",
+        "threads": 1,
+        "versions": {},
+        "history": history(views),
+        **others,
+    }
 
 
 def legend_of(axes: Axes) -> list[str]:
@@ -226,7 +238,7 @@ def run(tmp_path: Path) -> Path:
     folder.mkdir()
     stated = facts(["a", "b"])
     lines = [json.dumps(record) + "\n" for record in stated.pop("history")]
-    (folder / "run.json").write_text(json.dumps(dict.fromkeys(NEEDED_FACTS) | stated))
+    (folder / "run.json").write_text(json.dumps(stated))
     (folder / "history.jsonl").write_text("".join(lines))
     return folder
 

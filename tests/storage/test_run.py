@@ -164,7 +164,7 @@ def test_one_cluster_has_no_next_one(data: MultiView) -> None:
     ("name", "content", "message"),
     [
         ("run.json", "{}", "run.json does not state dwcl, method"),
-        ("run.json", "[]", "run.json does not state dwcl, method"),
+        ("run.json", "[]", "run.json is garbled at the whole"),
         ("history.jsonl", "{}\n", "every line of history.jsonl must state its event"),
         ("history.jsonl", "3\n", "every line of history.jsonl must state its event"),
     ],

@@ -14,6 +14,8 @@ def main() -> None:
     # Imported here, so that the package can be imported without the libraries of the terminal.
     try:
         from dwcl.cli.app import app
+        from dwcl.cli.console import put_up_with_few_letters
     except KeyboardInterrupt:
         sys.exit(130)
+    put_up_with_few_letters()
     app(prog_name="dwcl")

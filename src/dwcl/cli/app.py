@@ -12,7 +12,7 @@ from dwcl.cli.guard import guarded
 
 app = typer.Typer(
     name="dwcl",
-    help="Multi-view clustering: from a file of several tables to clusters and their report.",
+    help="Multi-view clustering: from a file of several tables to clusters, a model and a record.",
     no_args_is_help=True,
     rich_markup_mode=None,  # it would take "[default: …]" for markup
     pretty_exceptions_enable=False,
@@ -35,7 +35,7 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Multi-view clustering: from a file of several tables to clusters and their report."""
+    """Multi-view clustering: from a file of several tables to clusters, a model and a record."""
 
 
 app.command("fit")(guarded(fit.fit))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
-import math
+import sys
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+
+from dwcl.files import finite
 
 _PIPE_WIDTH = 100
 
@@ -29,7 +32,16 @@ def complain(message: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON object on standard output; what is not a number becomes null."""
-    print(json.dumps(_finite(value), ensure_ascii=False))  # noqa: T201 - this is the output
+    # JSON has its own way to write what the terminal has no letters for.
+    ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
+    print(json.dumps(finite(value), ensure_ascii=ascii_only))  # noqa: T201 - this is the output
+
+
+def put_up_with_few_letters() -> None:
+    """Let the output lose letters that the terminal does not have, rather than end in an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 class _Console(Console):
@@ -43,15 +55,3 @@ def _console(*, stderr: bool) -> Console:
     if not console.is_terminal:
         console = _Console(stderr=stderr, highlight=False, width=_PIPE_WIDTH, color_system=None)
     return console
-
-
-def _finite(value: Any) -> Any:
-    if hasattr(value, "item"):  # a scalar of NumPy
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

@@ -9,7 +9,8 @@ import typer
 from rich.markup import escape
 
 from dwcl.cli.console import messages, output
-from dwcl.cli.fit import Job, Source, gather_settings, run_fit, show_result
+from dwcl.cli.fit import gather_settings, run_fit, show_result
+from dwcl.cli.job import Job, Source
 from dwcl.cli.options import QuietOption
 
 PICTURE = "clusters.png"

@@ -8,15 +8,16 @@ import typer
 from rich.markup import escape
 
 from dwcl.cli.console import output, print_json
+from dwcl.cli.job import Source, as_the_fit_was_told
 from dwcl.cli.options import (
     DataArgument,
     IdColumnOption,
     JsonOption,
     LabelsOption,
+    QuietOption,
     RunArgument,
     TransposeOption,
     ViewsOption,
-    load_data,
 )
 from dwcl.cli.tables import ALL_VIEWS, SCORE_TITLES, result_table
 from dwcl.errors import DataError
@@ -37,18 +38,21 @@ def evaluate(
             "--probe", help="Also train a linear SVM on the embedding (70/30, ten splits)."
         ),
     ] = False,
+    quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
     """Score the clusters of DATA against its known classes.
 
-    The clusters are those to which the run assigns the samples, as 'dwcl predict' does.
+    The clusters are those to which the run assigns the samples, as 'dwcl predict' does. DATA are
+    read as those of the fit were, unless an option says otherwise; a file of labels is named anew.
     """
     from dwcl.evaluate.probe import linear_probe
     from dwcl.evaluate.summary import score_views
     from dwcl.storage.model import load_model
 
     model = load_model(run)
-    given = load_data(data, views, labels, transpose, id_column, progress=not json)
+    source = as_the_fit_was_told(run, Source(data, views, labels, transpose, id_column))
+    given = source.load(say=not (quiet or json))
     if given.labels is None:
         raise DataError(
             f"{data} has no labels, and scores need them. Name a variable, a column or a file "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from rich.markup import escape
 
 from dwcl.cli.console import messages, output, print_json
 from dwcl.cli.interrupts import interrupts_point_to
+from dwcl.cli.job import Job, Source
 from dwcl.cli.options import (
     OPTIONS_OF_SETTINGS,
     DataArgument,
@@ -24,13 +24,13 @@ from dwcl.cli.options import (
     RunArgument,
     TransposeOption,
     ViewsOption,
-    load_data,
 )
 from dwcl.cli.tables import sizes_line, views_table
-from dwcl.errors import DataError, SettingError
+from dwcl.errors import DataError, FileError, SettingError
 
 if TYPE_CHECKING:
     from dwcl.data.multiview import MultiView
+    from dwcl.storage.unfinished import Unfinished
 
 
 def fit(
@@ -119,63 +119,10 @@ def resume(run: RunArgument, quiet: QuietOption = False, json: JsonOption = Fals
 
     say = not (quiet or json)
     unfinished = Unfinished(run)
-    job = Job.from_plain(unfinished.job())
+    job = Job.from_plain(unfinished.job(), unfinished.folder)
     given = job.source.load(say=say)
     facts = run_fit(given, job, unfinished.run, replace=job.replace, say=say, resumed=True)
     tell_result(facts, unfinished.run, quiet=quiet, json=json)
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where the data of a fit come from, as the command line said it."""
-
-    data: str
-    views: str | None = None
-    labels: str | None = None
-    transpose: bool | None = None
-    id_column: str | None = None
-
-    def load(self, *, say: bool) -> MultiView:
-        """Read the data, and say what was understood."""
-        given = load_data(
-            self.data, self.views, self.labels, self.transpose, self.id_column, progress=say
-        )
-        if say:
-            for line in given.provenance.layout:
-                messages().print(escape(line), soft_wrap=True)
-        return given
-
-
-@dataclass(frozen=True)
-class Job:
-    """Everything that a fit takes beside its data: enough to go on with it in another process."""
-
-    source: Source
-    n_clusters: int
-    method: str
-    settings: Mapping[str, Any]
-    recipe: str | None
-    checkpoint_every: float = 300.0
-    replace: bool = False
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return plain values; a relative path is kept with the folder that it starts from."""
-        return {**asdict(self), "started_in": str(Path.cwd())}
-
-    @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> Job:
-        """Make the job of plain values, paths seen from where it was started."""
-        started_in = Path(plain.pop("started_in"))
-        source = Source(**plain.pop("source"))
-        if not source.data.startswith("catalogue:"):
-            source = replace(source, data=str(started_in / Path(source.data).expanduser()))
-        if source.labels is not None and (started_in / source.labels).is_file():
-            source = replace(source, labels=str(started_in / source.labels))
-        settings = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in plain.pop("settings").items()
-        }
-        return cls(source=source, settings=settings, **plain)
 
 
 def gather_settings(
@@ -233,46 +180,88 @@ def run_fit(
 
     While it lasts, its checkpoints lie beside the run folder that is to come.
     """
-    from dwcl.cli.progress import progress_for
+    from dwcl.cli.progress import EarlierLegs, progress_for
     from dwcl.methods.registry import get_method
-    from dwcl.storage.run import check_free, read_run, write_run
+    from dwcl.storage.run import check_free, read_run
     from dwcl.storage.unfinished import Unfinished
     from dwcl.training.checkpoint import Checkpoints
 
     check_free(folder, replace=replace)
     model = get_method(job.method)(job.n_clusters, **job.settings)
-    unfinished = Unfinished(folder)
-    if not resumed:
-        unfinished.begin(dataclasses.replace(job, replace=replace).as_plain(), replace=replace)
-    began = time.perf_counter()
-    try:
-        with interrupts_point_to(unfinished):
-            model.fit(
-                data,
-                callbacks=progress_for(messages(), quiet=not say),
-                # They stay until the run folder is written: a full disk shall cost no training.
-                checkpoint=Checkpoints(unfinished.folder, job.checkpoint_every, keep=True),
-            )
-    finally:
-        if not unfinished.has_checkpoint:  # it never got under way
-            unfinished.discard()
-    facts: dict[str, Any] = {
-        "recipe": job.recipe,
-        "seconds_total": round(time.perf_counter() - began, 3),
-        "resumed": resumed,
-    }
+    unfinished, earlier = Unfinished(folder), EarlierLegs()
+    with unfinished.held(), interrupts_point_to(unfinished):
+        if resumed:
+            unfinished.job()  # another process may have ended it before this one came to hold it
+        else:
+            noted = dataclasses.replace(job, replace=replace).as_plain()
+            unfinished.begin(noted, replace=replace)
+        began = time.perf_counter()
+        model.fit(
+            data,
+            callbacks=[earlier, *progress_for(messages(), quiet=not say)],
+            # They stay until the run folder is written: a full disk shall cost no training.
+            checkpoint=Checkpoints(unfinished.folder, job.checkpoint_every, keep=True),
+        )
+        facts = {
+            "recipe": job.recipe,
+            "reading": job.source.reading(),
+            "seconds_total": round(earlier.seconds + time.perf_counter() - began, 3),
+            "resumed": resumed,
+            **_findings(model, data, job.recipe),
+        }
+        _write(unfinished, model, data, facts, replace=replace)
+        unfinished.discard()
+    written = read_run(folder)
+    del written["history"]
+    return written
+
+
+def _findings(model: Any, data: MultiView, recipe: str | None) -> dict[str, Any]:
+    """Score what was found, where labels are known, and note what a reader should know."""
+    notes, scores = [*model.notes_, *recipe_notes(recipe, data, model.n_clusters)], None
     if data.labels is not None:
         from dwcl.evaluate.summary import score_model
 
         try:
-            facts["scores"] = score_model(model, data.labels)
+            scores = score_model(model, data.labels)
         except DataError as failure:  # labels that cannot be compared do not spoil the clusters
-            facts["notes"] = [*model.notes_, f"no scores: {failure}"]
-    write_run(folder, model, data, facts=facts, replace=replace)
-    unfinished.discard()
-    written = read_run(folder)
-    del written["history"]
-    return written
+            notes.append(f"no scores: {failure}")
+    return {"notes": notes} | ({} if scores is None else {"scores": scores})
+
+
+def recipe_notes(name: str | None, data: MultiView, n_clusters: int) -> list[str]:
+    """Say where data differ from those that a recipe was made for: its settings may not suit."""
+    from dwcl.experiments.recipes import recipe as find_recipe
+
+    if name is None:
+        return []
+    recipe, notes = find_recipe(name), []
+    if recipe.widths is not None and sorted(recipe.widths) != sorted(data.widths):
+        made_for, given = (", ".join(map(str, widths)) for widths in (recipe.widths, data.widths))
+        notes.append(
+            f"the recipe '{name}' was made for views of {made_for} features; these have {given}"
+        )
+    if recipe.n_clusters is not None and recipe.n_clusters != n_clusters:
+        notes.append(
+            f"the recipe '{name}' was made for {recipe.n_clusters} clusters; "
+            f"{n_clusters} were asked for"
+        )
+    return notes
+
+
+def _write(
+    unfinished: Unfinished, model: Any, data: MultiView, facts: dict[str, Any], *, replace: bool
+) -> None:
+    """Write the run folder; if that cannot be, say that the training is not lost."""
+    from dwcl.storage.run import write_run
+
+    try:
+        write_run(unfinished.run, model, data, facts=facts, replace=replace)
+    except FileError as failure:
+        raise FileError(
+            f"{failure} The training is not lost: it is kept in {unfinished.folder}. Once the "
+            f"place is free, dwcl resume {unfinished.run} writes the run."
+        ) from failure
 
 
 def tell_result(facts: Mapping[str, Any], folder: Path, *, quiet: bool, json: bool) -> None:
@@ -297,9 +286,13 @@ def show_result(facts: Mapping[str, Any], folder: Path) -> None:
 
 
 def free_folder(parent: Path, stem: str) -> Path:
-    """Name a run folder that is not there yet."""
+    """Name a run folder that is not there yet, and that no unfinished run is to become."""
+    from dwcl.storage.unfinished import Unfinished
+
     candidates = (parent / (stem if i == 1 else f"{stem}-{i}") for i in range(1, 100_000))
-    return next(path for path in candidates if not path.exists())
+    return next(
+        path for path in candidates if not path.exists() and not Unfinished(path).folder.exists()
+    )
 
 
 def _stem(data: str) -> str:

@@ -61,7 +61,7 @@ def sizes_line(sizes: Mapping[str, int] | list[int]) -> str:
 
 def assessment_line(record: Mapping[str, Any]) -> str:
     """Word an assessment of the views."""
-    qualities = " ".join(f"{quality:.3f}" for quality in record["quality"])
+    qualities = " ".join("–" if q is None else f"{q:.3f}" for q in record["quality"])
     return (
         f"after iteration {record['iteration']}: best view {record['best_view']}, "
         f"qualities {qualities}"
@@ -72,7 +72,7 @@ def weight_with_best(facts: Mapping[str, Any], name: str) -> float | None:
     """Find the weight of the pair of a view with the best one."""
     wanted = {name, facts.get("best_view")}
     for pair in facts.get("pair_weights") or []:
-        if set(pair["views"]) == wanted:
+        if set(pair["views"]) == wanted and pair["weight"] is not None:
             return float(pair["weight"]) / int(pair["terms"])
     return None
 

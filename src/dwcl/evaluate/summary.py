@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.cluster import KMeans
 
+from dwcl.clustering.kmeans import kmeans
 from dwcl.evaluate.scores import score
+from dwcl.streams import RandomStreams
 
 
 class FittedModel(Protocol):
@@ -52,10 +54,14 @@ def score_views(model: FittedModel, data: Any, labels: ArrayLike) -> dict[str, A
     """Score the clusters that a model gives to data, and k-means on each view's embedding."""
     truth = np.asarray(labels)
     parts = np.split(model.transform(data), len(model.view_names_), axis=1)
-    seeds = np.random.SeedSequence(model.seed_).generate_state(len(parts)).tolist()
+    streams = RandomStreams(model.seed_)
     views = {}
-    for name, part, seed in zip(model.view_names_, parts, seeds, strict=True):
-        k = min(model.n_clusters, len(np.unique(part, axis=0)))
-        found = KMeans(k, n_init=model.n_init, random_state=seed).fit_predict(part)
-        views[name] = score(truth, found)
+    for name, part in zip(model.view_names_, parts, strict=True):
+        found = kmeans(
+            torch.from_numpy(np.ascontiguousarray(part)),
+            min(model.n_clusters, len(part)),
+            n_init=model.n_init,
+            generator=streams.torch("kmeans", "evaluate", name),
+        )
+        views[name] = score(truth, found.labels.numpy())
     return {"clusters": score(truth, model.predict(data)), "views": views}

@@ -219,10 +219,9 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         )
         run = Run(networks, source, trainer, streams, names, self.n_clusters)
         try:
+            past = tuple(trainer.history)  # of a run that goes on
             for watcher in watchers:
-                watcher.on_start(RunInfo(self.method_name, names, self._total_epochs()))
-                for record in trainer.history:  # of a run that goes on
-                    watcher.on_record(record)
+                watcher.on_start(RunInfo(self.method_name, names, self._total_epochs(), past))
             learnt = self._learn(run)
             return {
                 **learnt,

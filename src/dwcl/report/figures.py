@@ -65,7 +65,10 @@ def summary_figure(
     for axes, records in ((top, assessments), (bottom, epochs)):
         axes.set_visible(bool(records))  # a method may judge no views, a fit have no epochs
     if assessments:
-        draw_quality(top, list(facts["data"]["views"]), assessments)
+        measure = facts.get("settings", {}).get("quality", "quality")
+        if isinstance(measure, dict):  # a function of the user, by its full name
+            measure = str(measure.get("<function>", "quality")).rpartition(".")[2]
+        draw_quality(top, list(facts["data"]["views"]), assessments, measure=measure)
     if epochs:
         draw_losses(bottom, epochs)
     return figure
@@ -101,7 +104,13 @@ def draw_map(
     )  # fmt: skip
 
 
-def draw_quality(axes: Axes, views: Sequence[str], assessments: Sequence[dict[str, Any]]) -> None:
+def draw_quality(
+    axes: Axes,
+    views: Sequence[str],
+    assessments: Sequence[dict[str, Any]],
+    *,
+    measure: str = "quality",
+) -> None:
     """Draw the quality of each view over the iterations; the best one is marked each time."""
     rounds = [record["iteration"] for record in assessments]
     for position, view in enumerate(views):
@@ -118,7 +127,7 @@ def draw_quality(axes: Axes, views: Sequence[str], assessments: Sequence[dict[st
     axes.margins(y=0.15)  # room for the rings
     axes.set_xticks(rounds)
     axes.set_xlabel("iteration (0: after pre-training)")
-    axes.set_ylabel("silhouette")
+    axes.set_ylabel(measure)
     axes.set_title("quality of the views (ringed: the best)")
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +25,8 @@ from dwcl.errors import ModelError, SettingError
 from dwcl.files import atomic, make_folder, write_json
 from dwcl.methods.base import DeepMultiViewClusterer
 from dwcl.methods.registry import get_method
-from dwcl.methods.settings import plain_settings
+from dwcl.methods.settings import check_settings, plain_settings
+from dwcl.storage.descriptions import ModelDescription, Results, damaged, in_words
 from dwcl.storage.unfinished import what_to_do
 from dwcl.streams import RandomStreams
 
@@ -55,7 +57,9 @@ def save_model(model: DeepMultiViewClusterer, folder: str | Path) -> Path:
             for name, width in zip(model.view_names_, model.view_widths_, strict=True)
         ],
         "seed": model.seed_,
-        "results": {name: getattr(model, name) for name in _plain_results(model)},
+        "results": {
+            name: getattr(model, name) for name in Results.model_fields if hasattr(model, name)
+        },
         "tensors": {name: list(tensor.shape) for name, tensor in sorted(tensors.items())},
     }
     with atomic(folder / TENSOR_FILE) as temporary:
@@ -65,24 +69,30 @@ def save_model(model: DeepMultiViewClusterer, folder: str | Path) -> Path:
 
 
 def load_model(folder: str | Path) -> DeepMultiViewClusterer:
-    """Read a model that :func:`save_model` wrote; it predicts as the original did."""
+    """Read a model that :func:`save_model` wrote; it predicts as the original did.
+
+    It has the networks, the scaling, the centres, the labels and the figures of the fit. It lacks
+    what only the fit itself can tell or what is large: ``embedding_`` (``transform`` of the
+    training data gives it again), ``history_``, ``assessments_``, ``baseline_labels_`` and
+    ``sample_ids_``. A function that was given as a setting is at its default.
+    """
     folder = Path(folder)
     description = _read_description(folder)
-    method = get_method(description["method"])
+    method = get_method(description.method)
     try:
-        model = method(**_known_settings(description["settings"]))
-        views = description["views"]
-        model.view_names_ = tuple(view["name"] for view in views)
-        model.view_widths_ = tuple(view["width"] for view in views)
-        model.n_features_in_ = sum(model.view_widths_)
-        model.seed_ = description["seed"]
-        for name, value in description["results"].items():
-            setattr(model, name, value)
-        kinds = {view["name"]: view["scaling"] for view in views}
-        expected = description["tensors"]
-    except (KeyError, TypeError, AttributeError, SettingError) as failure:
-        raise _damaged(folder, f"{MODEL_FILE} lacks or garbles {failure}") from failure
-    tensors = _read_tensors(folder, expected)
+        settings = check_settings(method, _known_settings(description.settings))
+        model = method(**settings)
+    except (TypeError, SettingError) as failure:
+        raise damaged("model", folder, f"{MODEL_FILE}: {failure}") from failure
+    model.view_names_ = tuple(view.name for view in description.views)
+    model.view_widths_ = tuple(view.width for view in description.views)
+    model.n_features_in_ = sum(model.view_widths_)
+    model.seed_ = description.seed
+    results = description.results
+    for name in {*results.model_fields_set, "view_columns_"}:
+        setattr(model, name, getattr(results, name))
+    kinds = {view.name: view.scaling for view in description.views}
+    tensors = _read_tensors(folder, description.tensors)
     _restore(model, kinds, tensors, folder)
     return model
 
@@ -109,7 +119,9 @@ def _restore(
         model.cluster_centers_ = tensors["centres"].numpy()
         model.labels_ = tensors["labels"].numpy().astype(np.int64)
     except (RuntimeError, KeyError, ValueError) as failure:
-        raise _damaged(folder, str(failure).replace("\n", " ").replace("\t", "")) from failure
+        raise damaged(
+            "model", folder, str(failure).replace("\n", " ").replace("\t", "")
+        ) from failure
     model.networks_ = networks
 
 
@@ -121,7 +133,7 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _read_description(folder: Path) -> dict[str, Any]:
+def _read_description(folder: Path) -> ModelDescription:
     path = folder / MODEL_FILE
     if not path.is_file():
         raise ModelError(
@@ -131,29 +143,33 @@ def _read_description(folder: Path) -> dict[str, Any]:
         description = json.loads(path.read_text(encoding="utf-8"))
         version = description["format"]
     except (ValueError, KeyError, TypeError) as failure:
-        raise _damaged(folder, f"{MODEL_FILE} is not a model's description") from failure
+        raise damaged("model", folder, f"{MODEL_FILE} is not a model's description") from failure
     if version != FORMAT_VERSION:
         raise ModelError(
             f"The model in {folder} has format {version}; this version of dwcl "
             f"({dwcl.__version__}) reads format {FORMAT_VERSION}. Install the version that wrote "
             f"it, {description.get('dwcl', 'unknown')}, or a newer one."
         )
-    return dict(description)
+    try:
+        return ModelDescription.model_validate(description)
+    except ValidationError as failure:
+        raise damaged("model", folder, f"{MODEL_FILE} {in_words(failure)}") from None
 
 
 def _read_tensors(folder: Path, expected: dict[str, list[int]]) -> dict[str, Tensor]:
     path = folder / TENSOR_FILE
     if not path.is_file():
-        raise _damaged(folder, f"{TENSOR_FILE} is missing")
+        raise damaged("model", folder, f"{TENSOR_FILE} is missing")
     try:
         tensors: dict[str, Tensor] = load_file(path)
     except (SafetensorError, OSError) as failure:
-        raise _damaged(folder, f"{TENSOR_FILE} cannot be read ({failure})") from failure
+        raise damaged("model", folder, f"{TENSOR_FILE} cannot be read ({failure})") from failure
     for name, shape in expected.items():
         if name not in tensors:
-            raise _damaged(folder, f"the tensor '{name}' is missing from {TENSOR_FILE}")
+            raise damaged("model", folder, f"the tensor '{name}' is missing from {TENSOR_FILE}")
         if list(tensors[name].shape) != shape:
-            raise _damaged(
+            raise damaged(
+                "model",
                 folder,
                 f"the tensor '{name}' has shape {list(tensors[name].shape)} where "
                 f"{shape} is expected",
@@ -177,14 +193,3 @@ def _known_settings(settings: dict[str, Any]) -> dict[str, Any]:
         for name, value in settings.items()
         if not (isinstance(value, dict) and set(value) == {"<function>"})
     }
-
-
-def _plain_results(model: DeepMultiViewClusterer) -> list[str]:
-    names = ("best_view_", "view_quality_", "pair_weights_", "inertia_", "notes_")
-    return [name for name in names if hasattr(model, name)]
-
-
-def _damaged(folder: Path, what: str) -> ModelError:
-    return ModelError(
-        f"The model in {folder} is damaged: {what}. Restore the folder from a copy, or fit again."
-    )

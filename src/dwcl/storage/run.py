@@ -26,22 +26,19 @@ import scipy
 import sklearn
 import torch
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 import dwcl
 from dwcl.data.multiview import MultiView
 from dwcl.errors import DwclError, FileError, ModelError
-from dwcl.files import make_folder, unwritable, write_json, write_text
+from dwcl.files import finite, make_folder, umask, unwritable, write_json, write_text
 from dwcl.methods.base import DeepMultiViewClusterer, pick_device
+from dwcl.storage.descriptions import RECORDS, Reading, RunFacts, damaged, in_words
 from dwcl.storage.model import save_model, settings_of
-from dwcl.storage.unfinished import what_to_do
+from dwcl.storage.unfinished import SUFFIX, what_to_do
 from dwcl.training.callbacks import Record
 
 LABEL_COLUMNS = ("sample", "cluster", "distance", "next_distance")
-NEEDED_FACTS = (
-    "dwcl", "method", "seed", "n_clusters", "data", "cluster_sizes", "notes", "precision",
-    "device", "threads", "versions",
-)  # fmt: skip
-"""What every ``run.json`` states; the rest depends on method and data."""
 
 
 def write_run(
@@ -68,7 +65,7 @@ def write_run(
         write_text(partial / "labels.csv", labels_csv(data, model.centre_distances(data)))
         write_text(partial / "history.jsonl", history_lines(model.history_))
         write_json(partial / "run.json", {**describe_run(model, data), **facts})
-        partial.chmod(0o755)
+        partial.chmod(0o777 & ~umask())
         if folder.exists():
             folder.replace(former)
         partial.replace(folder)
@@ -86,6 +83,11 @@ def write_run(
 
 def check_free(folder: Path, *, replace: bool = False) -> None:
     """Refuse, before any work is done, a place that is taken or cannot be written."""
+    if folder.name in ("", "..") or folder.name.endswith(SUFFIX):
+        raise FileError(
+            f"'{folder}' cannot be the name of a run folder: a folder of its own is expected, "
+            f"whose name does not end in {SUFFIX}. Give one with --out, such as runs/first."
+        )
     if folder.exists() and not folder.is_dir():
         raise FileError(f"{folder} is a file; give the name of a new folder with --out.")
     if folder.is_dir() and any(folder.iterdir()):
@@ -168,7 +170,7 @@ def labels_csv(data: MultiView, distances: NDArray[np.float32]) -> str:
 
 def history_lines(history: Sequence[Record]) -> str:
     """Word the history as JSON lines."""
-    return "".join(json.dumps(record) + "\n" for record in history)
+    return "".join(json.dumps(finite(record), allow_nan=False) + "\n" for record in history)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -184,18 +186,32 @@ def read_run(folder: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError) as failure:
         raise ModelError(f"The run in {folder} cannot be read: {failure}.") from failure
-    damage = None
-    stated = facts.keys() if isinstance(facts, dict) else ()
-    missing = [name for name in NEEDED_FACTS if name not in stated]
-    if missing:
-        damage = f"run.json does not state {', '.join(missing)}"
-    elif not all(isinstance(record, dict) and "event" in record for record in history):
-        damage = "every line of history.jsonl must state its event"
-    if damage is not None:
-        raise ModelError(
-            f"The run in {folder} is damaged: {damage}. Restore it from a copy, or fit again."
-        )
+    try:
+        RunFacts.model_validate(facts)
+    except ValidationError as failure:
+        raise damaged("run", folder, f"run.json {in_words(failure)}") from None
+    for number, record in enumerate(history, start=1):
+        _check_record(record, number, folder)
     return {**facts, "history": history}
+
+
+def read_reading(folder: Path) -> Reading:
+    """Tell how the data of a run were read; nothing of a folder that is a model alone."""
+    path = folder / "run.json"
+    if not path.is_file():
+        return Reading()
+    return RunFacts.model_validate(read_run(folder)).reading
+
+
+def _check_record(record: Any, number: int, folder: Path) -> None:
+    if not isinstance(record, dict) or not isinstance(record.get("event"), str):
+        raise damaged("run", folder, "every line of history.jsonl must state its event")
+    if record["event"] in RECORDS:
+        try:
+            RECORDS[record["event"]].model_validate(record)
+        except ValidationError as failure:
+            what = f"line {number} of history.jsonl {in_words(failure)}"
+            raise damaged("run", folder, what) from None
 
 
 def seconds_by_phase(history: Sequence[Record]) -> dict[str, float]:

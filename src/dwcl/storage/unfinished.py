@@ -8,14 +8,17 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dwcl.errors import FileError, ModelError
-from dwcl.files import make_folder, write_json
+from dwcl.files import locked, write_json
 
 SUFFIX = ".unfinished"
 JOB_FILE = "job.json"
+LOCK_FILE = "run.lock"
+"""Held for the whole of a run; the checkpoints have a lock of their own for the fit alone."""
 FORMAT_VERSION = 1
 
 
@@ -29,8 +32,10 @@ class Unfinished:
     """
 
     def __init__(self, run: Path) -> None:
-        self.run = run.with_name(run.name.removesuffix(SUFFIX))
-        self.folder = self.run.with_name(f"{self.run.name}{SUFFIX}")
+        if run.name in ("", ".."):  # a folder that is named by where it is
+            run = run.resolve()
+        self.run = run.parent / run.name.removesuffix(SUFFIX)
+        self.folder = self.run.parent / f"{self.run.name}{SUFFIX}"
         self._parents_made: list[Path] = []
 
     @property
@@ -38,16 +43,32 @@ class Unfinished:
         """Whether there is something to go on from."""
         return any(self.folder.glob("checkpoint-*.json"))
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs out for as long as this one takes, until its run folder is written.
+
+        A folder without anything to go on from is removed in the end.
+        """
+        self._check_own()
+        self._parents_made = [path for path in self.folder.parents if not path.exists()]
+        with locked(self.folder / LOCK_FILE):
+            try:
+                yield
+            finally:
+                if not self.has_checkpoint:
+                    self.discard()
+
     def begin(self, job: dict[str, Any], *, replace: bool = False) -> None:
-        """Note what is to be done: everything that reading the data and fitting them takes."""
+        """Note what is to be done: everything that reading the data and fitting them takes.
+
+        To be called while the folder is :meth:`held`.
+        """
         if self.has_checkpoint and not replace:
             raise FileError(
                 f"An unfinished run lies in {self.folder}. Go on with it: dwcl resume {self.run}; "
                 "or start anew with --force, which discards it."
             )
-        self.discard()
-        self._parents_made = [path for path in self.folder.parents if not path.exists()]
-        make_folder(self.folder)
+        self._empty()
         write_json(self.folder / JOB_FILE, {"format": FORMAT_VERSION, **job})
 
     def job(self) -> dict[str, Any]:
@@ -73,16 +94,33 @@ class Unfinished:
 
     def discard(self) -> None:
         """Remove the folder, and those that were made to hold it if nothing else is in them."""
-        if (self.folder / JOB_FILE).is_file() or not self.folder.exists():
-            shutil.rmtree(self.folder, ignore_errors=True)
-        elif any(self.folder.iterdir()):
-            raise FileError(
-                f"The folder {self.folder} is not an unfinished run of dwcl, so it is not "
-                "replaced. Give another --out."
-            )
-        for parent in self._parents_made:
+        with contextlib.suppress(OSError):
+            self._empty()
+            # The lock goes last: who comes next finds it held, or a folder that is empty.
+            (self.folder / LOCK_FILE).unlink(missing_ok=True)
+        for folder in (self.folder, *self._parents_made):
             with contextlib.suppress(OSError):  # it holds something by now
-                parent.rmdir()
+                folder.rmdir()
+
+    def _empty(self) -> None:
+        for path in self.folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path.name != LOCK_FILE:
+                path.unlink()
+
+    def _check_own(self) -> None:
+        """Refuse a folder with something else in it than what a run leaves there."""
+        if self.folder.is_dir():
+            found = {path.name for path in self.folder.iterdir()} - {LOCK_FILE}
+            if JOB_FILE in found or not found:
+                return
+        elif not self.folder.exists():
+            return
+        raise FileError(
+            f"The folder {self.folder} is not an unfinished run of dwcl, so it is not "
+            "replaced. Give another --out."
+        )
 
 
 def what_to_do(run: Path) -> str:

@@ -24,11 +24,19 @@ class RunInfo:
         The views in their order.
     total_epochs : int
         Epochs of all phases together.
+    past : tuple of Record
+        The history so far of a run that goes on; nobody is told of these records again.
     """
 
     method: str
     view_names: tuple[str, ...]
     total_epochs: int
+    past: tuple[Record, ...] = ()
+
+    @property
+    def past_epochs(self) -> list[Record]:
+        """The records of the epochs that are over."""
+        return [record for record in self.past if record["event"] == "epoch"]
 
 
 class Callback:

@@ -7,11 +7,9 @@ kept, so that one can be damaged without loss.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -25,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from dwcl.errors import FileError, ModelError
-from dwcl.files import atomic, sha256_of, write_text
+from dwcl.files import atomic, locked, sha256_of, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -123,27 +121,12 @@ class CheckpointStore:
         """Keep other runs out of the folder; the system frees the lock when the process ends."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # Opened for appending: the holder's number stays readable for the one that waits.
-            file = (self.folder / LOCK).open("a+", encoding="utf-8")
         except OSError as failure:
             raise FileError(
                 f"Checkpoints cannot be written to {self.folder}: {failure.strerror}. "
                 "Choose a folder that you may write to."
             ) from failure
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                raise FileError(
-                    f"Another run (process {file.read().strip() or 'unknown'}) is writing to "
-                    f"{self.folder}. Wait for its end, or choose another folder."
-                ) from None
-            file.seek(0)
-            file.truncate()
-            file.write(str(os.getpid()))
-            file.flush()
-            # The file stays: to remove it would let two runs hold a lock each, one on a lost file.
+        with locked(self.folder / LOCK):
             yield
 
     def _load(self, number: int) -> Snapshot:
