@@ -1,17 +1,22 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
+import math
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from dwcl.errors import FileError
-from dwcl.files import atomic, sha256_of, write_json, write_text
+from dwcl.files import atomic, locked, sha256_of, write_json, write_text
 
 
 @pytest.fixture
@@ -111,3 +116,60 @@ def test_the_hash_is_that_of_the_bytes(tmp_path: Path, size: int) -> None:
     content = bytes(i % 251 for i in range(size))
     (tmp_path / "a.bin").write_bytes(content)
     assert sha256_of(tmp_path / "a.bin") == hashlib.sha256(content).hexdigest()
+
+
+def test_json_has_no_word_for_what_is_no_number(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"x": math.nan, 1: [np.float32(0.5), -math.inf], "t": (2,)})
+    assert json.loads((tmp_path / "a.json").read_text()) == {
+        "x": None, "1": [0.5, None], "t": [2],
+    }  # fmt: skip
+
+
+def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "lock"
+    with locked(path):
+        assert path.read_text() == str(os.getpid())
+        with pytest.raises(FileError, match=rf"Another run \(process {os.getpid()}\)"):
+            locked(path).__enter__()
+    with locked(path):  # free again, though the file is still there
+        pass
+
+
+def test_a_lock_whose_file_its_holder_removed_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the opening and the locking the last holder ends and takes the file away."""
+    path = tmp_path / "lock"
+    flock, calls = fcntl.flock, []
+
+    def late(file: Any, operation: int) -> None:
+        calls.append(operation)
+        if len(calls) == 1:
+            path.unlink()
+        flock(file, operation)
+
+    monkeypatch.setattr("fcntl.flock", late)
+    with locked(path):
+        assert len(calls) == 2
+        with pytest.raises(FileError, match="Another run"):
+            locked(path).__enter__()
+
+
+def test_a_lock_that_is_always_removed_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fcntl.flock", lambda *_: (tmp_path / "lock").unlink())
+    with pytest.raises(FileError, match="removed again and again"):
+        locked(tmp_path / "lock").__enter__()
+
+
+def test_a_lock_needs_a_place(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match="Cannot write"):
+        locked(tmp_path / "file" / "lock").__enter__()
+
+
+def test_a_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with pytest.raises(FileError, match="fit in Python without checkpoints"):
+        locked(tmp_path / "lock").__enter__()

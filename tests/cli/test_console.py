@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from io import StringIO
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dwcl.cli.console import print_json
+from dwcl.cli.console import print_json, put_up_with_few_letters
 from dwcl.cli.tables import sizes_line, views_table, weight_with_best
 
 
@@ -98,3 +99,13 @@ def test_a_method_that_judges_no_views() -> None:
 
 def test_sizes_in_words() -> None:
     assert sizes_line([3, 0, 12]) == "sizes of the clusters: 3, 0, 12"
+
+
+def test_few_letters_are_put_up_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    poor = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", poor)
+    put_up_with_few_letters()
+    print_json({"view": "ä"})
+    poor.write("Ĥ\n")
+    poor.flush()
+    assert poor.buffer.getvalue() == b'{"view": "\\u00e4"}\n?\n'  # type: ignore[attr-defined]

@@ -80,3 +80,10 @@ def test_without_classes_there_is_nothing_to_score(
     assert done.stdout == ""
     assert "bare.npz has no labels, and scores need them" in done.stderr
     assert "--labels NAME" in done.stderr
+
+
+def test_quiet_leaves_the_scores_alone(dwcl: Command, run: Path, file: Path) -> None:
+    aloud, quiet = dwcl("evaluate", run, file), dwcl("evaluate", run, file, "-q")
+    assert quiet.stderr == ""
+    assert "labels: 3 values" in aloud.stderr
+    assert quiet.stdout == aloud.stdout

@@ -13,10 +13,11 @@ import pytest
 import scipy.io
 
 from dwcl import MultiView, load_model
-from dwcl.cli.fit import _stem, count_clusters, free_folder, gather_settings
+from dwcl.cli.fit import _stem, count_clusters, free_folder, gather_settings, recipe_notes
 from dwcl.data.writers import write_npz
-from dwcl.errors import DataError, SettingError
+from dwcl.errors import DataError, FileError, SettingError
 from dwcl.methods.dwcl import DWCL
+from dwcl.training.loop import Trainer
 
 Command = Callable[..., Any]
 
@@ -300,3 +301,39 @@ def test_a_fit_that_is_broken_off_writes_nothing(
     assert done.exit_code == 130
     assert done.stderr == "dwcl: Interrupted before there was anything to save.\n"
     assert [path.name for path in Path().iterdir()] == ["data.npz"]
+
+
+def test_a_recipe_for_other_data_is_remarked_on(data: MultiView) -> None:
+    fitting = MultiView({"a": np.zeros((9, 59)), "b": np.zeros((9, 20)), "c": np.zeros((9, 40))})
+    assert recipe_notes("scene", fitting, 15) == []  # the order of the views is free
+    assert recipe_notes(None, data, 3) == recipe_notes("quick", data, 3) == []
+    widths, clusters = recipe_notes("scene", data, 3)
+    assert widths == (
+        "the recipe 'scene' was made for views of 20, 59, 40 features; these have 6, 5"
+    )
+    assert clusters == "the recipe 'scene' was made for 15 clusters; 3 were asked for"
+
+
+def test_the_remark_is_shown_and_kept(dwcl: Command, file: Path, small_options: list[str]) -> None:
+    done = dwcl("fit", file, "-k", 3, "--recipe", "dha", "--out", "run", *small_options)
+    remark = "the recipe 'dha' was made for 23 clusters; 3 were asked for"
+    assert f"note: {remark}" in done.stdout
+    assert remark in json.loads(Path("run/run.json").read_text())["notes"]
+
+
+def test_a_run_that_cannot_be_written_costs_no_training(
+    dwcl: Command, file: Path, small_options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise FileError("Cannot write run: No space left on device.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dwcl.storage.run.write_run", full)
+        done = dwcl("fit", file, "-k", 3, "--out", "run", "-q", *small_options)
+    assert done.exit_code == 2
+    assert "No space left" in done.stderr
+    assert "kept in run.unfinished. Once the place is free, dwcl resume run writes" in done.stderr
+    monkeypatch.delattr(Trainer, "_step")  # nothing is trained again
+    assert dwcl("resume", "run", "-q").exit_code == 0
+    assert Path("run/labels.csv").is_file()
+    assert not Path("run.unfinished").exists()

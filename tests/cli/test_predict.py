@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,3 +83,63 @@ def test_views_are_found_by_their_names(
 ) -> None:
     write_npz(data.select(["view2", "view1"]), place / "turned.npz")
     assert dwcl("predict", run, "turned.npz").stdout == dwcl("predict", run, file).stdout
+
+
+def table(data: MultiView, name: str, **columns: list[str]) -> Path:
+    """Write both views side by side, with columns of words before them."""
+    views = [(f"{v}_{i}", data[v][:, i]) for v in data.names for i in range(data[v].shape[1])]
+    written = {**columns, **{title: list(map(str, values)) for title, values in views}}
+    lines = [",".join(written), *(",".join(row) for row in zip(*written.values(), strict=True))]
+    Path(name).write_text("\n".join(lines) + "\n")
+    return Path(name)
+
+
+def test_data_are_read_as_those_of_the_fit(
+    dwcl: Command, data: MultiView, place: Path, small_options: list[str]
+) -> None:
+    names = [f"s{i}" for i in range(data.n_samples)]
+    kinds = [f"k{label}" for label in np.asarray(data.labels)]
+    told = ("--id-column", "who", "--labels", "kind")
+    fitted = table(data, "fit.csv", who=names, kind=kinds)
+    assert dwcl("fit", fitted, "-k", 3, "--out", "run", *told, *small_options).exit_code == 0
+    expected = Path("run/labels.csv").read_text()
+    assert dwcl("predict", "run", fitted, "-q").stdout == expected
+    # New samples have no classes yet.
+    assert dwcl("predict", "run", table(data, "new.csv", who=names), "-q").stdout == expected
+    scores = json.loads(dwcl("evaluate", "run", fitted, "--json").stdout)
+    assert scores["clusters"] == json.loads(Path("run/run.json").read_text())["scores"]["clusters"]
+
+
+def test_an_option_wins_over_the_fit_s_and_is_not_left_out_in_silence(
+    dwcl: Command, data: MultiView, place: Path, small_options: list[str]
+) -> None:
+    names = [f"s{i}" for i in range(data.n_samples)]
+    fitted = table(data, "fit.csv", who=names)
+    dwcl("fit", fitted, "-k", 3, "--out", "run", "--id-column", "who", *small_options)
+    other = table(data, "other.csv", person=[f"p{i}" for i in range(data.n_samples)])
+    refused = dwcl("predict", "run", other)
+    assert refused.exit_code == 2
+    assert "'who'" in refused.stderr
+    for option in ("person", ""):  # stated, or found out
+        done = dwcl("predict", "run", other, "--id-column", option, "-q")
+        assert done.stdout.splitlines()[1].startswith("p0,")
+    missing = dwcl("predict", "run", other, "--id-column", "", "--labels", "kind")
+    assert missing.exit_code == 2
+    assert missing.stderr.splitlines()[-1].startswith("dwcl: labels='kind'")
+
+
+def test_a_terminal_without_the_letters_of_an_id_gets_a_message(
+    dwcl: Command, run: Path, data: MultiView, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = data.take(range(3))
+    write_npz(MultiView(part.views, sample_ids=["ä", "b", "c"]), place / "new.npz")
+    code = "import sys; from dwcl.cli import main; sys.argv[0] = 'dwcl'; main()"
+    done = subprocess.run(
+        (sys.executable, "-c", code, "predict", "run", "new.npz"),
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"Write the table to a file with --out" in done.stderr
+    assert done.stdout == b""

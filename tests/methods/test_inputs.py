@@ -73,3 +73,19 @@ def test_a_clean_match_loses_nothing(frames: dict[str, pd.DataFrame], model: DWC
     shuffled = {**frames, "protein": frames["protein"].sample(frac=1, random_state=1)}
     assert_array_equal(model.predict(shuffled), model.labels_)
     assert np.array_equal(model.sample_ids_, IDS)
+
+
+def test_a_single_named_table_keeps_its_columns(
+    frames: dict[str, pd.DataFrame], small: dict[str, Any]
+) -> None:
+    model = DWCL(3, **small, random_state=0).fit(frames["rna"])
+    assert model.view_columns_ == {"view1": tuple("abcde")}
+    assert list(model.feature_names_in_) == list("abcde")
+    model.fit(frames)  # several views have no one list of names
+    assert not hasattr(model, "feature_names_in_")
+
+
+@pytest.mark.parametrize("nothing", [None, "file.csv", b"", Path("file.csv")])
+def test_what_is_no_table_is_told(nothing: Any, small: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=r"expected"):
+        DWCL(3, **small).fit(nothing)

@@ -271,3 +271,14 @@ def test_a_picture_needs_a_run_and_a_place(run: Path, tmp_path: Path) -> None:
         save_summary(tmp_path / "a.png", embedding, labels, tmp_path)
     with pytest.raises(FileError, match="Cannot write"):
         save_summary(tmp_path / "nowhere" / "a.png", embedding, labels, run)
+
+
+@pytest.mark.usefixtures("flat")
+@pytest.mark.parametrize(
+    ("setting", "label"),
+    [("silhouette", "silhouette"), ({"<function>": "my.module.compactness"}, "compactness")],
+)
+def test_the_axis_names_the_measure_of_quality(setting: Any, label: str) -> None:
+    embedding, labels = groups(20, 2)
+    sheet = summary_figure(embedding, labels, facts(["a"], settings={"quality": setting}))
+    assert sheet.axes[1].get_ylabel() == label
