@@ -10,16 +10,19 @@ compared with itself:
 
 The sum over c splits into a part inside the row's own view and a part across the pair. The part
 inside a view is the same in every pair that the view takes part in, so each Gram block is computed
-once per batch: V + P blocks for P pairs instead of 4·P, and no mask of size 2b × 2b.
+once per batch: V + P blocks for P pairs instead of 4·P, and no mask of size 2b × 2b. All blocks of
+a kind are one batched product: the number of operations does not grow with that of the pairs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 def infonce(zs: Sequence[Tensor], pairs: Sequence[tuple[int, int]], temperature: float) -> Tensor:
@@ -39,21 +42,56 @@ def infonce(zs: Sequence[Tensor], pairs: Sequence[tuple[int, int]], temperature:
     Tensor, P × 2b
         Row losses: the first b are of the pair's first view, the others of its second.
     """
-    zs = [z / math.sqrt(temperature) for z in zs]  # so that Gram entries are s/τ
     used = sorted({v for pair in pairs for v in pair})
-    within = {v: zs[v] @ zs[v].T for v in used}  # b × b each
-    inside = {v: _logsumexp_off_diagonal(within[v]) for v in used}  # b each
-    rows = []
-    for v, w in pairs:
-        across = within[v] if v == w else zs[v] @ zs[w].T  # b × b, positives on the diagonal
-        positive = across.diagonal()
-        rows_v = torch.logaddexp(inside[v], across.logsumexp(dim=1)) - positive
-        rows_w = torch.logaddexp(inside[w], across.logsumexp(dim=0)) - positive
-        rows.append(torch.cat([rows_v, rows_w]))
-    return torch.stack(rows)
+    place = {v: position for position, v in enumerate(used)}
+    # U × b × d for the U views that are used, so that Gram entries are s/τ
+    z = torch.stack([zs[v] for v in used]) / math.sqrt(temperature)
+    left, right = (
+        torch.tensor([place[pair[side]] for pair in pairs], device=z.device) for side in (0, 1)
+    )
+    rows: Tensor = _RowLosses.apply(z, left, right)  # type: ignore[no-untyped-call]
+    return rows
 
 
-def _logsumexp_off_diagonal(gram: Tensor) -> Tensor:
-    """Log Σ_{c ≠ a} exp(gram[a, c]) for every row a; −inf where there is no other row."""
-    diagonal = torch.eye(len(gram), dtype=torch.bool, device=gram.device)
-    return gram.masked_fill(diagonal, -torch.inf).logsumexp(dim=1)
+class _RowLosses(torch.autograd.Function):
+    """Row losses (P × 2b) of pairs of views (positions `left`, `right` in z, U × b × d).
+
+    With a backward step of its own: each Gram block is exponentiated once for all rows' gradients,
+    where automatic differentiation would walk through every block for each of the operations.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        within = z @ z.mT  # U × b × b
+        # Before the diagonal goes: a view and itself have their block already.
+        alone = left == right
+        across = z.new_empty(len(left), z.shape[1], z.shape[1])  # P × b × b
+        across[alone] = within[left[alone]]
+        across[~alone] = z[left[~alone]] @ z[right[~alone]].mT
+        within.diagonal(dim1=1, dim2=2).fill_(-torch.inf)  # a row is not compared with itself
+        inside = within.logsumexp(dim=2)  # U × b; −inf where there is no other row
+        log_v = torch.logaddexp(inside[left], across.logsumexp(dim=2))  # P × b
+        log_w = torch.logaddexp(inside[right], across.logsumexp(dim=1))
+        ctx.save_for_backward(z, left, right, within, inside, across, log_v, log_w)
+        positive = across.diagonal(dim1=1, dim2=2)
+        return torch.cat([log_v - positive, log_w - positive], dim=1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        z, left, right, within, inside, across, log_v, log_w = ctx.saved_tensors
+        grad_v, grad_w = grad.tensor_split(2, dim=1)  # P × b each
+        # ∂ log Σ exp is a softmax, over the entries inside the view and across the pair together.
+        by_entry = (across - log_v[:, :, None]).exp_().mul_(grad_v[:, :, None])
+        by_entry += (across - log_w[:, None, :]).exp_().mul_(grad_w[:, None, :])
+        by_entry.diagonal(dim1=1, dim2=2).sub_(grad_v + grad_w)  # the positives
+        grad_z = torch.zeros_like(z)
+        grad_z.index_add_(0, left, by_entry @ z[right])
+        grad_z.index_add_(0, right, by_entry.mT @ z[left])
+        # The softmax inside a view has the same shape in all its pairs; their shares add up.
+        share = torch.zeros_like(inside)
+        share.index_add_(0, left, grad_v * (inside[left] - log_v).exp())
+        share.index_add_(0, right, grad_w * (inside[right] - log_w).exp())
+        inner = (within - inside.nan_to_num(neginf=0.0)[:, :, None]).exp_().mul_(share[:, :, None])
+        grad_z += (inner + inner.mT) @ z
+        return grad_z, None, None
