@@ -163,10 +163,16 @@ def test_a_lock_that_is_always_removed_is_given_up(
         locked(tmp_path / "lock").__enter__()
 
 
-def test_a_lock_needs_a_place(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(FileError, match="Cannot write"):
-        locked(tmp_path / "file" / "lock").__enter__()
+@pytest.mark.parametrize("failure", [FileNotFoundError, NotADirectoryError, PermissionError])
+def test_a_lock_needs_a_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[OSError]
+) -> None:
+    def mkdir(*_: Any, **__: Any) -> None:
+        raise failure(0, "no such luck")
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with pytest.raises(FileError, match=r"Cannot write .*new: no such luck"):
+        locked(tmp_path / "new" / "lock").__enter__()
 
 
 def test_a_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,9 +93,12 @@ def _open_lock(path: Path) -> TextIO:
             "macOS, or fit in Python without checkpoints."
         ) from None
     for _ in range(_LOCK_ATTEMPTS):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as failure:
+            raise unwritable(path.parent, failure) from failure
         with contextlib.ExitStack() as closing:
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
                 # Opened for appending: the holder's number stays readable for whoever comes next.
                 file = closing.enter_context(path.open("a+", encoding="utf-8"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

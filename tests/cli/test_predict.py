@@ -56,6 +56,9 @@ def test_json_is_one_object(dwcl: Command, run: Path, new: Path) -> None:
     assert found["n_samples"] == len(found["labels"]) == sum(found["cluster_sizes"]) == 7
     assert_array_equal(np.bincount(found["labels"], minlength=3), found["cluster_sizes"])
     assert found["run"] == "run"
+    assert found["samples"] == [f"new{i}" for i in range(7)]
+    assert all(np.less_equal(found["distance"], found["next_distance"]))
+    assert found["layout"][0] == "views: view1, view2, 6 + 5 features"
     assert done.stderr == ""
 
 

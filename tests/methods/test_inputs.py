@@ -85,7 +85,24 @@ def test_a_single_named_table_keeps_its_columns(
     assert not hasattr(model, "feature_names_in_")
 
 
-@pytest.mark.parametrize("nothing", [None, "file.csv", b"", Path("file.csv")])
-def test_what_is_no_table_is_told(nothing: Any, small: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match=r"expected"):
+@pytest.mark.parametrize("index", [IDS, range(40), IDS[:20] * 2])
+def test_a_single_table_keeps_an_index_that_tells_its_rows_apart(
+    frames: dict[str, pd.DataFrame], small: dict[str, Any], index: Any
+) -> None:
+    frame = frames["rna"].set_axis(index)
+    found = DWCL(3, **small, random_state=0).fit(frame).sample_ids_
+    assert list(found) == (IDS if index is IDS else list(range(40)))
+
+
+@pytest.mark.parametrize(
+    ("nothing", "message"),
+    [
+        ("file.csv", r"the name of a file, not data\. .*dwcl\.read\('file\.csv'\)"),
+        (Path("file.csv"), r"the name of a file"),
+        (None, "None came"),
+        (b"", "expected"),
+    ],
+)
+def test_what_is_no_table_is_told(nothing: Any, message: str, small: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=message):
         DWCL(3, **small).fit(nothing)

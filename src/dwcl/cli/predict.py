@@ -51,7 +51,7 @@ def predict(
     """
     from dwcl.files import write_text
     from dwcl.storage.model import load_model
-    from dwcl.storage.run import labels_csv
+    from dwcl.storage.run import labels_csv, nearest_two
 
     model = load_model(run)
     said = Source(data, views, labels, transpose, id_column)
@@ -59,8 +59,8 @@ def predict(
     if out is not None and out.exists():
         raise FileError(f"{out} is there already; nothing is overwritten. Give another --out.")
     distances = model.centre_distances(given)
-    found = distances.argmin(axis=1)
-    sizes = np.bincount(found, minlength=model.n_clusters).tolist()
+    own, distance, next_distance = nearest_two(distances)
+    sizes = np.bincount(own, minlength=model.n_clusters).tolist()
     table = labels_csv(given, distances)
     if out is not None:
         write_text(out, table)
@@ -69,8 +69,12 @@ def predict(
             {
                 "run": str(run),
                 "n_samples": given.n_samples,
+                "layout": list(given.provenance.layout),
                 "cluster_sizes": sizes,
-                "labels": found.tolist(),
+                "samples": given.sample_ids.tolist(),
+                "labels": own.tolist(),
+                "distance": distance.tolist(),
+                "next_distance": next_distance.tolist(),
             }
         )
     elif out is None:

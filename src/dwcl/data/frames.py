@@ -103,6 +103,13 @@ def from_frames(
     )
 
 
+def row_names(frame: Any) -> NDArray[Any] | None:
+    """Tell the index of a data frame by which its rows can be told apart; None if it has none."""
+    nw, wrapped = _wrap(frame, "the table")
+    index = _index(nw, wrapped)
+    return None if index is None or _only_positions(index) or _repeats(index) else index
+
+
 # -- taking frames apart ---------------------------------------------------------------------------
 
 
@@ -113,7 +120,7 @@ def _take_apart(frame: Any, what: str, id_column: str | None, label_column: str 
     ids = None
     if id_column is not None:
         ids = _id_values(wrapped, index, id_column, what, names)
-    elif index is not None and not np.array_equal(index, np.arange(len(index))):
+    elif index is not None and not _only_positions(index):
         ids = index
     labels = None
     if label_column is not None and label_column in names:
@@ -151,6 +158,10 @@ def _index(nw: Any, wrapped: Any) -> NDArray[Any] | None:
         # An index of several levels: numpy would make a second axis of the tuples.
         return np.array([" ".join(map(str, value)) for value in values], dtype=object)
     return values
+
+
+def _only_positions(index: NDArray[Any]) -> bool:
+    return np.array_equal(index, np.arange(len(index)))
 
 
 def _id_values(
@@ -275,8 +286,7 @@ def _labels_apart(
         if index is None or callable(index):
             return np.asarray(labels), None
         ids = np.asarray(index)
-        positions = np.array_equal(ids, np.arange(len(ids)))
-        return np.asarray(labels), None if positions else ids
+        return np.asarray(labels), None if _only_positions(ids) else ids
     nw, wrapped = _wrap(labels, "the table of labels")
     names = {str(name): name for name in wrapped.columns}
     rest = [name for name in names if name != id_column]
@@ -290,6 +300,6 @@ def _labels_apart(
     index = _index(nw, wrapped)
     if id_column is not None:
         return values, _id_values(wrapped, index, id_column, "the table of labels", names)
-    if index is None or np.array_equal(index, np.arange(len(index))):
+    if index is None or _only_positions(index):
         return values, None
     return values, index

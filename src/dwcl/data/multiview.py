@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -224,6 +225,13 @@ def as_multiview(data: Any, *, labels: ArrayLike | None = None) -> MultiView:
 
     if isinstance(data, MultiView):
         return data if labels is None else data.with_labels(labels)
+    if isinstance(data, str | Path):
+        raise DataError(
+            f"{str(data)!r} is the name of a file, not data. "
+            f"Read it first: dwcl.read({str(data)!r})."
+        )
+    if data is None:
+        raise DataError("There are no data: None came. Give a table, or several of them.")
     tables: Mapping[Any, Any] = {"view1": data}
     if isinstance(data, Mapping) and not is_frame(data) and not sp.issparse(data):
         tables = data

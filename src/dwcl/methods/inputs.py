@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from dwcl.data.frames import is_frame
+from dwcl.data.frames import is_frame, row_names
 from dwcl.data.multiview import MultiView, as_multiview, is_sequence_of_tables
 from dwcl.errors import DataError
 
@@ -28,7 +28,8 @@ def training_views(estimator: Any, X: Any) -> MultiView:
         columns = {}
         if hasattr(estimator, "feature_names_in_"):
             columns = {"view1": tuple(estimator.feature_names_in_)}
-        return MultiView({"view1": table}, columns=columns)
+        ids = row_names(X) if is_frame(X) else None
+        return MultiView({"view1": table}, sample_ids=ids, columns=columns)
     data = as_multiview(X)
     estimator.n_features_in_ = sum(data.widths)
     if hasattr(estimator, "feature_names_in_"):
@@ -42,7 +43,7 @@ def matching_views(estimator: Any, X: Any) -> MultiView:
     if _is_single_table(X) and len(names) == 1:
         # Scikit-learn compares the names of the columns with those of the fit.
         table = validate_data(estimator, X, reset=False, **_TABLE_CHECKS)
-        return MultiView({names[0]: table})
+        return MultiView({names[0]: table}, sample_ids=row_names(X) if is_frame(X) else None)
     data = as_multiview(X)
     _refuse_lost_samples(X, data)
     if is_sequence_of_tables(X) and data.n_views == len(names):

@@ -154,18 +154,24 @@ def describe_run(model: DeepMultiViewClusterer, data: MultiView) -> dict[str, An
 
 def labels_csv(data: MultiView, distances: NDArray[np.float32]) -> str:
     """Word the clusters as a table: a sample near two centres shows by its two distances."""
-    own = distances.argmin(axis=1)
-    two = np.sort(distances, axis=1)[:, :2]
-    if two.shape[1] < 2:  # one cluster has no next one
-        two = np.pad(two, ((0, 0), (0, 1)), constant_values=np.inf)
+    own, first, second = nearest_two(distances)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(LABEL_COLUMNS)
-    for sample, cluster, (first, second) in zip(
-        data.sample_ids.tolist(), own.tolist(), two.tolist(), strict=True
-    ):
-        writer.writerow([sample, cluster, f"{first:.6g}", f"{second:.6g}"])
+    columns = (data.sample_ids.tolist(), own.tolist(), first.tolist(), second.tolist())
+    for sample, cluster, distance, next_distance in zip(*columns, strict=True):
+        writer.writerow([sample, cluster, f"{distance:.6g}", f"{next_distance:.6g}"])
     return text.getvalue()
+
+
+def nearest_two(
+    distances: NDArray[np.float32],
+) -> tuple[NDArray[np.intp], NDArray[np.float32], NDArray[np.float32]]:
+    """Return the nearest centre of each sample, its distance, and that of the next centre."""
+    two = np.sort(distances, axis=1)[:, :2]
+    if two.shape[1] < 2:  # one cluster has no next one
+        two = np.pad(two, ((0, 0), (0, 1)), constant_values=np.inf)
+    return distances.argmin(axis=1), two[:, 0], two[:, 1]
 
 
 def history_lines(history: Sequence[Record]) -> str:
