@@ -8,9 +8,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dwcl.bench.floor import floor_step, layer_widths, step_products
 from dwcl.bench.naive import make_networks
-from dwcl.bench.speed import _contrast_with_first, _reconstruct
+from dwcl.methods.dwcl import DWCL, reconstruct
 from dwcl.nn import Precision
 from dwcl.training.batches import Batch
+from dwcl.views import Pair
 
 
 def test_layers_of_a_view() -> None:
@@ -28,9 +29,12 @@ def test_the_engine_s_step_has_the_floor_s_products(contrast: bool) -> None:
     widths, b = (20, 59), 16
     networks = make_networks(widths)
     batch = Batch([torch.rand(b, d) for d in widths], torch.arange(b))
-    loss = _contrast_with_first if contrast else _reconstruct
+    pairs = [Pair(v, 0, 1, 1.0) for v in range(len(widths))]
     with FlopCounterMode(display=False) as counter:
-        torch.autograd.backward(loss(networks, batch).total)
+        terms = (
+            DWCL().contrast(networks, pairs, batch) if contrast else reconstruct(networks, batch)
+        )
+        torch.autograd.backward(terms.total)
     floor = sum(
         2 * left.shape[0] * left.shape[1] * right.shape[1]
         for left, right, _ in step_products(widths, b, "fp32", contrast=contrast)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from dwcl.bench.clustering import measure_kmeans, measure_silhouette
 from dwcl.bench.report import Figure, SpeedReport, alternate
-from dwcl.bench.speed import exponent, measure_mechanisms
+from dwcl.bench.speed import engine_epoch, exponent, measure_mechanisms
 from dwcl.cli.app import app
+from dwcl.nn import Precision
+from dwcl.training.loop import Trainer
 
 
 def test_runners_take_turns_after_a_warm_up() -> None:
@@ -34,6 +38,33 @@ def test_a_figure_knows_whether_its_target_is_reached() -> None:
     assert Figure("x", 1, 2, 2.0, "r").reached is None
     report = SpeedReport([Figure("x", 1, 2, 2.0, "r")], {"fact": 1.0}, {"threads": 1})
     assert json.loads(json.dumps(report.as_dict()))["figures"][0]["ratio"] == 2.0
+
+
+def test_nothing_is_faster_than_its_floor() -> None:
+    assert Figure("x", 1, 0.9, 0.9, "floor", 0.8).reached is True
+    wrong = Figure("x", 0.001, 1, 1000.0, "floor", 0.8)  # nothing was done at all
+    assert not wrong.plausible
+    assert wrong.reached is False
+    assert Figure("x", 0.001, 1, 1000.0, "naive loop", 0.8).plausible
+
+
+@pytest.mark.parametrize("phase", ["pretrain", "contrast"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_every_call_trains_an_epoch(
+    precision: Precision, phase: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+    original = Trainer._step
+
+    def counted(self: Trainer, *args: Any) -> None:
+        steps.append(len(args[0]))
+        original(self, *args)
+
+    monkeypatch.setattr(Trainer, "_step", counted)
+    run = engine_epoch([torch.rand(150, 4), torch.rand(150, 3)], precision, phase)
+    for _ in range(3):
+        run()
+    assert steps == [128, 22] * 3
 
 
 def test_mechanisms_are_compared() -> None:

@@ -17,7 +17,7 @@ from torch import Tensor
 from dwcl import DWCL, MultiView, make_multiview
 from dwcl.data.synthetic import best_view
 from dwcl.errors import DataError, SettingError
-from dwcl.methods.dwcl import _reconstruct
+from dwcl.methods.dwcl import reconstruct
 from dwcl.nn import ViewNetworks
 from dwcl.streams import RandomStreams
 from dwcl.training.batches import Batch
@@ -432,14 +432,14 @@ def test_the_reconstruction_gradient_is_right() -> None:
     xs = [torch.randn(5, d, generator=rng, dtype=torch.float64) for d in (3, 2)]
     batch = Batch(xs, torch.arange(5))
     parameter = next(networks.parameters())
-    _reconstruct(networks, batch).total.backward()
+    reconstruct(networks, batch).total.backward()
     step = 1e-6
     for index in ((0, 0), (3, 2)):
         slope = 0.0
         for sign in (1, -1):
             with torch.no_grad():
                 parameter[index] += sign * step
-                slope += sign * float(_reconstruct(networks, batch).total) / (2 * step)
+                slope += sign * float(reconstruct(networks, batch).total) / (2 * step)
                 parameter[index] -= sign * step
         assert parameter.grad is not None
         assert float(parameter.grad[index]) == pytest.approx(slope, rel=1e-5, abs=1e-9)

@@ -39,8 +39,8 @@ def step_products(
     """Lay out the operands of all products of one step.
 
     Of every layer the forward product, the gradient of the weights, and, except in first layers,
-    the gradient of the input. Of the contrast with the best view the Gram blocks, with two products
-    each for their gradients, in single precision as in the engine.
+    the gradient of the input. Of the contrast with the best view the Gram blocks, and for their
+    gradients one product per view and two per pair, in single precision as in the engine.
     """
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     generator = torch.Generator().manual_seed(0)
@@ -58,9 +58,9 @@ def step_products(
     if contrast:
         z = rand(batch, 128)
         gram = rand(batch, batch)
-        for _ in range(2 * len(widths) - 1):
-            products.append((z, z.T, torch.empty(batch, batch)))
-            products += [(gram, z, torch.empty(batch, 128))] * 2
+        grams, gradients = 2 * len(widths) - 1, 3 * len(widths)
+        products += [(z, z.T, torch.empty(batch, batch))] * grams
+        products += [(gram, z, torch.empty(batch, 128))] * gradients
     return products
 
 

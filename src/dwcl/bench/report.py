@@ -42,7 +42,12 @@ class Figure:
     @property
     def reached(self) -> bool | None:
         """Whether the target is reached; None without one."""
-        return None if self.target is None else self.ratio >= self.target
+        return None if self.target is None else self.ratio >= self.target and self.plausible
+
+    @property
+    def plausible(self) -> bool:
+        """Whether the ratio can be: nothing is faster than a floor, but for the noise."""
+        return self.reference != "floor" or self.ratio <= 1.1
 
 
 @dataclass
@@ -58,7 +63,9 @@ class SpeedReport:
         return {
             "circumstances": self.circumstances,
             "facts": self.facts,
-            "figures": [{**asdict(f), "reached": f.reached} for f in self.figures],
+            "figures": [
+                {**asdict(f), "reached": f.reached, "plausible": f.plausible} for f in self.figures
+            ],
         }
 
 

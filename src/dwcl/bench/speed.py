@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,12 +15,14 @@ from torch.nn import functional
 from dwcl.bench.floor import floor_step
 from dwcl.bench.naive import NaiveTrainer, make_networks
 from dwcl.bench.report import Figure, alternate
-from dwcl.losses import infonce, reconstruction
-from dwcl.nn import Precision, ViewNetworks, set_precision
+from dwcl.losses import infonce
+from dwcl.methods.dwcl import DWCL, reconstruct
+from dwcl.nn import Precision, set_precision
 from dwcl.streams import RandomStreams
-from dwcl.training.batches import Batch, InMemory
-from dwcl.training.loop import LossTerms, Trainer
+from dwcl.training.batches import InMemory
+from dwcl.training.loop import Trainer
 from dwcl.training.session import in_session
+from dwcl.views import Pair
 
 BATCH = 128
 STEPS = 4
@@ -115,31 +118,34 @@ def _training_runners(widths: Sequence[int]) -> dict[Any, Callable[[], object]]:
     }
     precisions: tuple[Precision, ...] = ("fp32", "bf16")
     for precision in precisions:
-        networks = make_networks(widths)
-        set_precision(networks, precision)
-        trainer = Trainer(
-            networks, InMemory(views), RandomStreams(0), batch_size=BATCH, learning_rate=3e-4
-        )
-        for phase, loss in (("pretrain", _reconstruct), ("contrast", _contrast_with_first)):
+        for phase in ("pretrain", "contrast"):
             step = floor_step(
                 make_networks(widths), widths, BATCH, precision, contrast=phase == "contrast"
             )
-            runners[phase, precision] = partial(trainer.phase, phase, 1, partial(loss, networks))
+            runners[phase, precision] = engine_epoch(views, precision, phase)
             runners[phase, f"floor-{precision}"] = partial(_repeat, step)
     return runners
 
 
-def _reconstruct(networks: ViewNetworks, batch: Batch) -> LossTerms:
-    by_view = reconstruction(batch.views, networks.decode(networks.encode(batch.views)))
-    return LossTerms(by_view.sum(), {})
+def engine_epoch(views: Sequence[Tensor], precision: Precision, phase: str) -> Callable[[], None]:
+    """Make a function that trains one epoch more at each call, as a fit of DWCL does."""
+    networks = make_networks([view.shape[1] for view in views])
+    set_precision(networks, precision)
+    trainer = Trainer(
+        networks, InMemory(views), RandomStreams(0), batch_size=BATCH, learning_rate=3e-4
+    )
+    pairs = [Pair(v, 0, 1, 1.0) for v in range(len(views))]
+    losses = {
+        "pretrain": partial(reconstruct, networks),
+        "contrast": partial(DWCL().contrast, networks, pairs),
+    }
+    epochs = itertools.count(1)
 
+    def run() -> None:
+        # A phase that is over is passed by, so each epoch is a phase of its own.
+        trainer.phase(f"{phase}-{next(epochs)}", 1, losses[phase])
 
-def _contrast_with_first(networks: ViewNetworks, batch: Batch) -> LossTerms:
-    hs = networks.encode(batch.views)
-    pairs = [(v, 0) for v in range(len(hs))]
-    by_pair = infonce(networks.project(hs), pairs, 1.0).mean(dim=1)
-    by_view = reconstruction(batch.views, networks.decode(hs))
-    return LossTerms(by_pair.sum() + by_view.sum(), {})
+    return run
 
 
 def _contrast_once(zs: Sequence[Tensor], pairs: Sequence[tuple[int, int]]) -> None:

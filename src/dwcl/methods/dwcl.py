@@ -251,11 +251,11 @@ class DWCL(DeepMultiViewClusterer):
 
     def _learn(self, run: Run) -> dict[str, Any]:
         networks = cast(ViewNetworks, run.networks)
-        run.trainer.phase("pretrain", self.pretrain_epochs, partial(_reconstruct, networks))
+        run.trainer.phase("pretrain", self.pretrain_epochs, partial(reconstruct, networks))
         first = run.trainer.once("assessment-0", partial(self._after_pretraining, run))
         assessments = [Assessment.from_state(first)]
         for iteration in range(1, self.iterations + 1):
-            loss = partial(self._contrast, networks, self._pairs(assessments[-1]))
+            loss = partial(self.contrast, networks, self._pairs(assessments[-1]))
             run.trainer.phase(f"contrast-{iteration}", self.epochs, loss)
             stage = f"assessment-{iteration}"
             after = run.trainer.once(stage, partial(self._after_iteration, run, iteration))
@@ -271,7 +271,7 @@ class DWCL(DeepMultiViewClusterer):
 
     # -- the parts ---------------------------------------------------------------------------------
 
-    def _contrast(self, networks: ViewNetworks, pairs: list[Pair], batch: Batch) -> LossTerms:
+    def contrast(self, networks: ViewNetworks, pairs: list[Pair], batch: Batch) -> LossTerms:
         """γ · Σ weight · contrast + λ · Σ reconstruction, for one batch."""
         hs = networks.encode(batch.views)
         parts = {}
@@ -361,7 +361,7 @@ class DWCL(DeepMultiViewClusterer):
         return {"quality": by_quality, "agreement": by_agreement}[self.choose]
 
 
-def _reconstruct(networks: ViewNetworks, batch: Batch) -> LossTerms:
+def reconstruct(networks: ViewNetworks, batch: Batch) -> LossTerms:
     """Σ MSE of the views, for one batch of the pre-training."""
     by_view = reconstruction(batch.views, networks.decode(networks.encode(batch.views)))
     return LossTerms(by_view.sum(), {"reconstruction": by_view})

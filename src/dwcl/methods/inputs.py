@@ -28,8 +28,7 @@ def training_views(estimator: Any, X: Any) -> MultiView:
         columns = {}
         if hasattr(estimator, "feature_names_in_"):
             columns = {"view1": tuple(estimator.feature_names_in_)}
-        ids = row_names(X) if is_frame(X) else None
-        return MultiView({"view1": table}, sample_ids=ids, columns=columns)
+        return replace(_named(table, X, "view1"), columns=columns)
     data = as_multiview(X)
     estimator.n_features_in_ = sum(data.widths)
     if hasattr(estimator, "feature_names_in_"):
@@ -43,7 +42,7 @@ def matching_views(estimator: Any, X: Any) -> MultiView:
     if _is_single_table(X) and len(names) == 1:
         # Scikit-learn compares the names of the columns with those of the fit.
         table = validate_data(estimator, X, reset=False, **_TABLE_CHECKS)
-        return MultiView({names[0]: table}, sample_ids=row_names(X) if is_frame(X) else None)
+        return _named(table, X, names[0])
     data = as_multiview(X)
     _refuse_lost_samples(X, data)
     if is_sequence_of_tables(X) and data.n_views == len(names):
@@ -56,6 +55,12 @@ def matching_views(estimator: Any, X: Any) -> MultiView:
         views = dict(zip(names, data.arrays, strict=True))
         data = MultiView(views, sample_ids=data.sample_ids, columns=columns)
     return _with_columns_of_the_fit(data, estimator.view_columns_)
+
+
+def _named(table: Any, given: Any, name: str) -> MultiView:
+    """Make a single view of a table, samples named by the index if it came as a data frame."""
+    ids = row_names(given) if is_frame(given) else None
+    return MultiView({name: table}) if ids is None else MultiView({name: table}, sample_ids=ids)
 
 
 def _with_columns_of_the_fit(data: MultiView, known: Mapping[str, Sequence[str]]) -> MultiView:

@@ -8,30 +8,44 @@ precision. ``auto`` takes bf16 where the processor or GPU has it natively.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import torch
 from torch import Tensor, nn
+
+from dwcl.nn.rounded import RoundedWeights, rounded_chain
 
 Precision: TypeAlias = Literal["fp32", "bf16"]
 PrecisionChoice: TypeAlias = Literal["auto", "fp32", "bf16"]
 
 
 class Perceptron(nn.Sequential):
-    """Layers one after the other, single precision in and out, with a choice inside.
+    """Linear layers with ReLU between them, single precision in and out, with a choice inside.
 
     The choice holds in training mode alone: an embedding is always made in single precision.
     """
 
     precision: Precision = "fp32"
 
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__(*layers)
+        self._rounded = RoundedWeights()
+
     def forward(self, x: Tensor) -> Tensor:
         """Send a batch through the layers."""
-        rounded = self.precision == "bf16" and self.training
-        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=rounded):
+        with torch.autocast(x.device.type, enabled=False):
+            if self.precision == "bf16" and self.training:
+                linears = [layer for layer in self if isinstance(layer, nn.Linear)]
+                return rounded_chain(x, linears, self._rounded.of(linears))
             for layer in self:
                 x = layer(x)
-        return x.float() if rounded else x
+        return x
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode; what only training needs is given up with it."""
+        if not mode:
+            self._rounded.forget()
+        return super().train(mode)
 
 
 def set_precision(networks: nn.Module, precision: Precision) -> None:

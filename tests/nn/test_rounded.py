@@ -1,0 +1,161 @@
+"""A chain of rounded layers is what autocast computes, and follows every change of the weights."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dwcl.nn import perceptron, set_precision
+from dwcl.nn.precision import Perceptron
+from dwcl.nn.rounded import Held, RoundedWeights, rounded_chain
+
+HALF = torch.bfloat16
+
+
+def chain(*widths: int, seed: int = 0) -> Perceptron:
+    layers = perceptron(widths, torch.Generator().manual_seed(seed))
+    set_precision(layers, "bf16")
+    return layers.train()
+
+
+def batch(b: int, width: int, seed: int = 1) -> Tensor:
+    return torch.randn(b, width, generator=torch.Generator().manual_seed(seed))
+
+
+def by_autocast(layers: Perceptron, x: Tensor) -> Tensor:
+    with torch.autocast("cpu", dtype=HALF):
+        return nn.Sequential(*layers)(x).float()
+
+
+def gradients(layers: Perceptron, x: Tensor, out: Tensor) -> list[Tensor]:
+    weights = torch.linspace(-1, 1, out.numel()).reshape(out.shape)
+    inputs = [*layers.parameters(), *([x] if x.requires_grad else [])]
+    return list(torch.autograd.grad((out * weights).sum(), inputs))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("widths", [(7, 5), (30, 20, 5), (30, 20, 40, 8, 5)])
+@pytest.mark.parametrize("b", [1, 2, 33])
+def test_values_and_gradients_are_those_of_autocast(
+    widths: tuple[int, ...], b: int, seed: int
+) -> None:
+    layers = chain(*widths, seed=seed)
+    x = batch(b, widths[0], seed).requires_grad_()
+    ours, theirs = layers(x), by_autocast(layers, x)
+    assert torch.equal(ours, theirs)
+    found = gradients(layers, x, ours)
+    expected = gradients(layers, x, theirs)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == torch.float32
+        # Sums of biases are in float32 here, rounded to bfloat16 there.
+        torch.testing.assert_close(one, other, rtol=0.02, atol=0.02 * float(other.abs().max()))
+
+
+def test_gradients_are_those_of_a_plain_float64_chain_up_to_rounding() -> None:
+    layers = chain(30, 40, 20, 5)
+    exact = nn.Sequential(*copy.deepcopy(layers)).double()
+    x = batch(64, 30)
+    found = gradients(layers, x, layers(x))
+    out = exact(x.double())
+    weights = torch.linspace(-1, 1, out.numel(), dtype=torch.float64).reshape(out.shape)
+    expected = torch.autograd.grad((out * weights).sum(), list(exact.parameters()))
+    for one, other in zip(found, expected, strict=True):
+        # Some ten roundings to 8 bits lie one after the other.
+        assert (one - other).norm() < 10 * 2**-8 * other.norm()
+
+
+def test_an_input_without_gradient_gets_none() -> None:
+    layers = chain(6, 4, 3)
+    x = batch(5, 6)
+    layers(x).sum().backward()
+    assert x.grad is None
+    assert all(p.grad is not None for p in layers.parameters())
+
+
+def test_the_rounded_weights_follow_every_change() -> None:
+    layers = chain(6, 4, 3)
+    x = batch(5, 6)
+    optimiser = torch.optim.Adam(layers.parameters(), lr=0.1, fused=True)
+    for _ in range(3):
+        layers(x).square().sum().backward()
+        optimiser.step()
+        assert torch.equal(layers(x), by_autocast(layers, x))
+    layers.load_state_dict(chain(6, 4, 3, seed=5).state_dict())
+    assert torch.equal(layers(x), by_autocast(layers, x))
+    linear = layers[0]
+    assert isinstance(linear, nn.Linear)
+    linear.weight.data = linear.weight.data.clone() + 1
+    assert torch.equal(layers(x), by_autocast(layers, x))
+
+
+def test_a_chain_may_be_used_several_times_in_a_step() -> None:
+    layers = chain(6, 4, 3)
+    one, two = batch(5, 6, 1), batch(5, 6, 2)
+    (layers(one).square().sum() + layers(two).square().sum()).backward()
+    found = [p.grad.clone() for p in layers.parameters() if p.grad is not None]
+    separate = [gradients_of_squares(layers, x) for x in (one, two)]
+    for grad, first, second in zip(found, *separate, strict=True):
+        torch.testing.assert_close(grad, first + second)
+
+
+def gradients_of_squares(layers: Perceptron, x: Tensor) -> list[Tensor]:
+    return list(torch.autograd.grad(layers(x).square().sum(), list(layers.parameters())))
+
+
+def test_places_are_kept_between_steps_and_given_back_after_training() -> None:
+    layers = chain(6, 4, 3)
+    linears = [layer for layer in layers if isinstance(layer, nn.Linear)]
+    kept = RoundedWeights()
+    before = [place.data_ptr() for place in kept.of(linears).weights]
+    with torch.no_grad():
+        linears[0].weight.add_(1)
+    held = kept.of(linears)
+    assert [place.data_ptr() for place in held.weights] == before
+    others = kept.of(linears)  # while the first are in use
+    assert not set(before) & {place.data_ptr() for place in others.weights}
+    del held
+    assert [place.data_ptr() for place in kept.of(linears).weights] == before
+    layers(batch(2, 6)).sum().backward()
+    assert layers._rounded._places
+    layers.eval()
+    assert layers._rounded._places == []
+
+
+def test_a_graph_that_is_used_late_still_has_its_weights() -> None:
+    layers = chain(6, 4, 3)
+    x = batch(5, 6)
+    early = layers(x)
+    expected = gradients(layers, x, by_autocast(layers, x))
+    with torch.no_grad():
+        for p in layers.parameters():
+            p.mul_(-1)
+    layers(x).sum().backward()
+    for one, other in zip(gradients(layers, x, early), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0.02, atol=0.02 * float(other.abs().max()))
+
+
+def test_nothing_but_parameters_is_saved_or_copied() -> None:
+    layers = chain(6, 4, 3)
+    layers(batch(2, 6))
+    assert set(layers.state_dict()) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    assert pickle.loads(pickle.dumps(layers))._rounded._places == []
+    twin = copy.deepcopy(layers)
+    assert twin._rounded._places == []
+    x = batch(5, 6)
+    with torch.no_grad():
+        for p in twin.parameters():
+            p.mul_(2)
+    assert torch.equal(twin(x), by_autocast(twin, x))
+    assert torch.equal(layers(x), by_autocast(layers, x))
+
+
+def test_the_function_itself() -> None:
+    layers = [nn.Linear(3, 2)]
+    x = batch(4, 3)
+    rounded = Held([layers[0].weight.detach().to(HALF)])
+    expected = (x.to(HALF) @ rounded.weights[0].T + layers[0].bias.to(HALF)).float()
+    torch.testing.assert_close(rounded_chain(x, layers, rounded), expected, rtol=0.01, atol=0.01)
