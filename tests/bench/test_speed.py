@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from typing import Any
@@ -61,9 +62,10 @@ def test_every_call_trains_an_epoch(
         original(self, *args)
 
     monkeypatch.setattr(Trainer, "_step", counted)
-    run = engine_epoch([torch.rand(150, 4), torch.rand(150, 3)], precision, phase)
-    for _ in range(3):
-        run()
+    with contextlib.ExitStack() as kept:
+        run = engine_epoch([torch.rand(150, 4), torch.rand(150, 3)], precision, phase, kept)
+        for _ in range(3):
+            run()
     assert steps == [128, 22] * 3
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from dwcl.bench.naive import NaiveTrainer, make_networks
 from dwcl.bench.report import Figure, alternate
 from dwcl.losses import infonce
 from dwcl.methods.dwcl import DWCL, reconstruct
-from dwcl.nn import Precision, set_precision
+from dwcl.nn import Precision, set_precision, steps_in_place
 from dwcl.streams import RandomStreams
 from dwcl.training.batches import InMemory
 from dwcl.training.loop import Trainer
@@ -39,8 +40,12 @@ def measure_training(
     name: str, n_samples: int, widths: Sequence[int], *, rounds: int = 7, threads: int | None = None
 ) -> list[Figure]:
     """Measure both phases of DWCL in each precision, the naive loop, and the floors."""
-    runners = in_session(lambda _: _training_runners(widths), threads)
-    seconds = in_session(lambda _: alternate(runners, rounds), threads)
+
+    def work(_: object) -> dict[Any, float]:
+        with contextlib.ExitStack() as kept:
+            return alternate(_training_runners(widths, kept), rounds)
+
+    seconds = in_session(work, threads)
     per_epoch = n_samples / (STEPS * BATCH)
     targets = {"fp32": (1.7, 0.80), "bf16": (4.5, 0.70)}
     figures = []
@@ -106,7 +111,9 @@ def exponent(numbers: Sequence[int], seconds: Sequence[float]) -> float:
     return covariance / sum((x - mean_x) ** 2 for x in xs)
 
 
-def _training_runners(widths: Sequence[int]) -> dict[Any, Callable[[], object]]:
+def _training_runners(
+    widths: Sequence[int], kept: contextlib.ExitStack
+) -> dict[Any, Callable[[], object]]:
     """Make the functions to be compared; each does STEPS steps of one phase."""
     generator = torch.Generator().manual_seed(0)
     views = [torch.rand(STEPS * BATCH, d, generator=generator) for d in widths]
@@ -122,15 +129,21 @@ def _training_runners(widths: Sequence[int]) -> dict[Any, Callable[[], object]]:
             step = floor_step(
                 make_networks(widths), widths, BATCH, precision, contrast=phase == "contrast"
             )
-            runners[phase, precision] = engine_epoch(views, precision, phase)
+            runners[phase, precision] = engine_epoch(views, precision, phase, kept)
             runners[phase, f"floor-{precision}"] = partial(_repeat, step)
     return runners
 
 
-def engine_epoch(views: Sequence[Tensor], precision: Precision, phase: str) -> Callable[[], None]:
-    """Make a function that trains one epoch more at each call, as a fit of DWCL does."""
+def engine_epoch(
+    views: Sequence[Tensor], precision: Precision, phase: str, kept: contextlib.ExitStack
+) -> Callable[[], None]:
+    """Make a function that trains one epoch more at each call, as a fit of DWCL does.
+
+    Memory is kept from call to call, as in the phases of a fit, which are longer.
+    """
     networks = make_networks([view.shape[1] for view in views])
     set_precision(networks, precision)
+    kept.enter_context(steps_in_place(networks))
     trainer = Trainer(
         networks, InMemory(views), RandomStreams(0), batch_size=BATCH, learning_rate=3e-4
     )

@@ -1,6 +1,7 @@
 """Networks: the auto-encoder of a view, its head, and the set of them for several views."""
 
 from dwcl.nn.autoencoder import AutoEncoder, ViewNetworks
+from dwcl.nn.chain import steps_in_place
 from dwcl.nn.layers import linear, perceptron
 from dwcl.nn.precision import (
     Perceptron,
@@ -20,4 +21,5 @@ __all__ = [
     "perceptron",
     "resolve_precision",
     "set_precision",
+    "steps_in_place",
 ]

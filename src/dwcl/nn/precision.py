@@ -8,12 +8,12 @@ precision. ``auto`` takes bf16 where the processor or GPU has it natively.
 
 from __future__ import annotations
 
-from typing import Literal, Self, TypeAlias
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from dwcl.nn.rounded import RoundedWeights, rounded_chain
+from dwcl.nn.chain import StepMemory, run_chain
 
 Precision: TypeAlias = Literal["fp32", "bf16"]
 PrecisionChoice: TypeAlias = Literal["auto", "fp32", "bf16"]
@@ -29,23 +29,17 @@ class Perceptron(nn.Sequential):
 
     def __init__(self, *layers: nn.Module) -> None:
         super().__init__(*layers)
-        self._rounded = RoundedWeights()
+        self.memory = StepMemory()
 
     def forward(self, x: Tensor) -> Tensor:
         """Send a batch through the layers."""
         with torch.autocast(x.device.type, enabled=False):
-            if self.precision == "bf16" and self.training:
-                linears = [layer for layer in self if isinstance(layer, nn.Linear)]
-                return rounded_chain(x, linears, self._rounded.of(linears))
-            for layer in self:
-                x = layer(x)
-        return x
-
-    def train(self, mode: bool = True) -> Self:
-        """Set the mode; what only training needs is given up with it."""
-        if not mode:
-            self._rounded.forget()
-        return super().train(mode)
+            if not self.training:
+                out: Tensor = super().forward(x)
+                return out
+            linears = [layer for layer in self if isinstance(layer, nn.Linear)]
+            dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
+            return run_chain(x, linears, dtype, self.memory)
 
 
 def set_precision(networks: nn.Module, precision: Precision) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dwcl.nn import steps_in_place
 from dwcl.streams import RandomStreams
 from dwcl.training.batches import Batch, InMemory
 from dwcl.training.callbacks import Callback, Record
@@ -117,18 +118,21 @@ class Trainer:
         if name in self._position.phases_over:
             return
         self.networks.train()
-        for epoch in range(self._position.epochs_over + 1, epochs + 1):
-            began = time.perf_counter() - self._position.seconds
-            means = self._epoch(name, epoch, loss)
-            seconds = time.perf_counter() - began
-            self.record(
-                {"event": "epoch", "phase": name, "epoch": epoch, **means, "seconds": seconds}
-            )
-            ended = self._reset == "epoch" or (self._reset == "phase" and epoch == epochs)
-            # The moments of the first phase serve the second one, as in the reference of SEM.
-            if ended and self._position.phases_over:
-                self._optimiser = self._new_optimiser()
-            self._position = replace(self._position, epochs_over=epoch, steps_over=0, seconds=0.0)
+        with steps_in_place(self.networks) as self._begin_step:
+            for epoch in range(self._position.epochs_over + 1, epochs + 1):
+                began = time.perf_counter() - self._position.seconds
+                means = self._epoch(name, epoch, loss)
+                seconds = time.perf_counter() - began
+                self.record(
+                    {"event": "epoch", "phase": name, "epoch": epoch, **means, "seconds": seconds}
+                )
+                ended = self._reset == "epoch" or (self._reset == "phase" and epoch == epochs)
+                # The moments of the first phase serve the second one, as in the reference of SEM.
+                if ended and self._position.phases_over:
+                    self._optimiser = self._new_optimiser()
+                done = replace(self._position, epochs_over=epoch, steps_over=0, seconds=0.0)
+                self._position = done
+        self._optimiser.zero_grad(set_to_none=True)
         self._position = Position(phases_over=(*self._position.phases_over, name))
         self.save()
 
@@ -184,8 +188,9 @@ class Trainer:
 
     def _step(self, batch: Batch, loss: Callable[[Batch], LossTerms]) -> None:
         """Learn from one batch, and add its losses up."""
-        terms = loss(batch)
+        self._begin_step()
         self._optimiser.zero_grad(set_to_none=True)
+        terms = loss(batch)
         torch.autograd.backward(terms.total)
         self._optimiser.step()
         # Added up as tensors: a number per step would make the loop wait for a GPU.

@@ -1,17 +1,18 @@
-"""A chain of rounded layers is what autocast computes, and follows every change of the weights."""
+"""A chain of layers is what autocast computes, and follows every change of the weights."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from dwcl.nn import perceptron, set_precision
+from dwcl.nn import perceptron, set_precision, steps_in_place
 from dwcl.nn.precision import Perceptron
-from dwcl.nn.rounded import Held, RoundedWeights, rounded_chain
 
 HALF = torch.bfloat16
 
@@ -106,26 +107,65 @@ def gradients_of_squares(layers: Perceptron, x: Tensor) -> list[Tensor]:
     return list(torch.autograd.grad(layers(x).square().sum(), list(layers.parameters())))
 
 
-def test_places_are_kept_between_steps_and_given_back_after_training() -> None:
+def test_places_are_kept_between_steps_and_given_back_after_them() -> None:
     layers = chain(6, 4, 3)
     linears = [layer for layer in layers if isinstance(layer, nn.Linear)]
-    kept = RoundedWeights()
-    before = [place.data_ptr() for place in kept.of(linears).weights]
-    with torch.no_grad():
-        linears[0].weight.add_(1)
-    held = kept.of(linears)
-    assert [place.data_ptr() for place in held.weights] == before
-    others = kept.of(linears)  # while the first are in use
-    assert not set(before) & {place.data_ptr() for place in others.weights}
-    del held
-    assert [place.data_ptr() for place in kept.of(linears).weights] == before
-    layers(batch(2, 6)).sum().backward()
-    assert layers._rounded._places
-    layers.eval()
-    assert layers._rounded._places == []
+    weights, gradients = [], []
+    with steps_in_place(nn.ModuleList([layers])) as begin_step:
+        for _ in range(3):
+            begin_step()
+            layers.zero_grad(set_to_none=True)
+            layers(batch(5, 6)).square().sum().backward()
+            weights.append([place.data_ptr() for place in layers.memory.weights(linears, HALF)])
+            gradients.append([linear.weight.grad.data_ptr() for linear in linears])  # type: ignore[union-attr]
+    assert weights[0] == weights[1] == weights[2]
+    assert gradients[0] == gradients[1] == gradients[2]  # taken over, not copied
+    assert layers.memory._weights == layers.memory._gradients == []
 
 
-def test_a_graph_that_is_used_late_still_has_its_weights() -> None:
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_kept_places_change_no_number(precision: Any) -> None:
+    one, other = chain(30, 20, 5), chain(30, 20, 5)
+    for layers in (one, other):
+        set_precision(layers, precision)
+    with steps_in_place(one) as begin_step:
+        for step in range(4):
+            begin_step()
+            for layers in (one, other):
+                layers.zero_grad(set_to_none=True)
+                x, y = batch(9, 30, step), batch(4, 30, step + 50)
+                # Twice in a step, as a head that serves two views.
+                (layers(x).square().sum() + layers(y).sum()).backward()
+            for p, q in zip(one.parameters(), other.parameters(), strict=True):
+                assert p.grad is not None
+                assert q.grad is not None
+                assert torch.equal(p.grad, q.grad)
+                with torch.no_grad():
+                    p.sub_(p.grad, alpha=0.01)
+                    q.sub_(q.grad, alpha=0.01)
+
+
+def test_the_outer_of_two_decides_how_long_memory_is_kept() -> None:
+    layers = chain(6, 4, 3)
+    with steps_in_place(layers):
+        with steps_in_place(layers) as begin_step:
+            begin_step()
+            layers(batch(5, 6)).sum().backward()
+        assert layers.memory._gradients
+    assert not layers.memory._gradients
+
+
+def test_it_is_given_back_when_training_is_broken_off() -> None:
+    layers = chain(6, 4, 3)
+    with contextlib.suppress(KeyboardInterrupt), steps_in_place(layers) as begin_step:
+        begin_step()
+        layers(batch(5, 6)).sum().backward()
+        raise KeyboardInterrupt
+    assert not layers.memory.kept
+    assert not layers.memory._gradients
+
+
+def test_outside_of_steps_nothing_is_shared() -> None:
     layers = chain(6, 4, 3)
     x = batch(5, 6)
     early = layers(x)
@@ -140,11 +180,12 @@ def test_a_graph_that_is_used_late_still_has_its_weights() -> None:
 
 def test_nothing_but_parameters_is_saved_or_copied() -> None:
     layers = chain(6, 4, 3)
-    layers(batch(2, 6))
-    assert set(layers.state_dict()) == {"0.weight", "0.bias", "2.weight", "2.bias"}
-    assert pickle.loads(pickle.dumps(layers))._rounded._places == []
-    twin = copy.deepcopy(layers)
-    assert twin._rounded._places == []
+    with steps_in_place(layers):
+        layers(batch(2, 6)).sum().backward()
+        assert set(layers.state_dict()) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+        assert not pickle.loads(pickle.dumps(layers)).memory.kept
+        twin = copy.deepcopy(layers)
+    assert not twin.memory.kept
     x = batch(5, 6)
     with torch.no_grad():
         for p in twin.parameters():
@@ -153,9 +194,13 @@ def test_nothing_but_parameters_is_saved_or_copied() -> None:
     assert torch.equal(layers(x), by_autocast(layers, x))
 
 
-def test_the_function_itself() -> None:
-    layers = [nn.Linear(3, 2)]
-    x = batch(4, 3)
-    rounded = Held([layers[0].weight.detach().to(HALF)])
-    expected = (x.to(HALF) @ rounded.weights[0].T + layers[0].bias.to(HALF)).float()
-    torch.testing.assert_close(rounded_chain(x, layers, rounded), expected, rtol=0.01, atol=0.01)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_fp32_values_and_gradients_are_those_of_the_layers_themselves(seed: int) -> None:
+    layers = chain(30, 20, 40, 5, seed=seed)
+    set_precision(layers, "fp32")
+    x = batch(17, 30, seed).requires_grad_()
+    plain = nn.Sequential(*layers)(x)
+    assert torch.equal(layers(x), plain)
+    found, expected = gradients(layers, x, layers(x)), gradients(layers, x, plain)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
