@@ -132,13 +132,11 @@ def _distance_sums(x: Tensor, sizes: Tensor, block_rows: int) -> Tensor:
         x, groups = x.double(), [0, n]
     sums = torch.zeros((n, k), dtype=torch.float64, device=x.device)
     for start, stop in pairwise(groups):
-        centred = x - x[start:stop].mean(0)
-        squares = centred[start:].square().sum(1)
-        squares = torch.cat([squares.new_zeros(start), squares])
+        centred = _Centred(x, x[start:stop].mean(0), start)
         for row in range(start, stop, block_rows):
             rows = slice(row, min(row + block_rows, stop))
             for columns in _columns(rows, n):
-                distances = _distances(centred, squares, rows, columns)
+                distances = centred.distances(rows, columns)
                 _add_by_cluster(sums[rows], distances, own[columns])
                 beyond = slice(max(columns.start, rows.stop), columns.stop)
                 others = distances[:, beyond.start - columns.start :]
@@ -153,22 +151,45 @@ def _columns(rows: slice, n: int) -> Iterator[slice]:
         yield slice(start, min(start + width, n))
 
 
-def _distances(centred: Tensor, squares: Tensor, rows: slice, columns: slice) -> Tensor:
-    """Distances of a block (b × m), in float64 for rows that have a too close neighbour in it."""
-    left, right = centred[rows], centred[columns]
-    distances = torch.addmm(squares[columns], left, right.T, alpha=-2)
-    distances.add_(squares[rows, None])
-    on_diagonal = rows.start == columns.start
-    if on_diagonal:
-        distances.fill_diagonal_(torch.inf)  # a sample is not a close neighbour of itself
-    close = distances.amin(1) < CLOSE * squares[rows]
-    any_close = bool(close.any())
-    if any_close:  # else nothing is below 0 either
-        distances.clamp_(min=0)
-    distances.sqrt_()
-    if any_close and distances.dtype == torch.float32:
-        distances[close] = _precise_distances(left[close], right)
-    return distances.fill_diagonal_(0) if on_diagonal else distances
+class _Centred:
+    """Samples from the first of some rows on, around a centre, and their distances by blocks.
+
+    |x|² + |y|² − 2xy is one product of [x, |x|², 1] and [−2y, 1, |y|²]: the squares cost two more
+    terms of each sum, where adding them to the block would take two more passes over it.
+    """
+
+    def __init__(self, x: Tensor, centre: Tensor, start: int) -> None:
+        n, d = x.shape
+        self._start = start
+        self._left = x.new_empty(n - start, d + 2)
+        points = torch.sub(x[start:], centre, out=self._left[:, :d])
+        self._squares = points.square().sum(1)
+        self._left[:, d] = self._squares
+        self._left[:, d + 1] = 1
+        self._right = self._left.clone()
+        self._right[:, :d].mul_(-2)
+        self._right[:, d:] = self._left[:, d:].flip(1)
+
+    def distances(self, rows: slice, columns: slice) -> Tensor:
+        """Return a block (b × m), in float64 for rows that have a too close neighbour in it."""
+        left, squares = self._at(self._left, rows), self._at(self._squares, rows)
+        right = self._at(self._right, columns)
+        distances = left @ right.T
+        on_diagonal = rows.start == columns.start
+        if on_diagonal:
+            distances.fill_diagonal_(torch.inf)  # a sample is not a close neighbour of itself
+        close = distances.amin(1) < CLOSE * squares
+        any_close = bool(close.any())
+        if any_close:  # else nothing is below 0 either
+            distances.clamp_(min=0)
+        distances.sqrt_()
+        if any_close and distances.dtype == torch.float32:
+            points = self._at(self._left, columns)[:, :-2]
+            distances[close] = _precise_distances(left[close, :-2], points)
+        return distances.fill_diagonal_(0) if on_diagonal else distances
+
+    def _at(self, values: Tensor, rows: slice) -> Tensor:
+        return values[rows.start - self._start : rows.stop - self._start]
 
 
 def _precise_distances(left: Tensor, right: Tensor) -> Tensor:
