@@ -35,14 +35,14 @@ def test_a_row_wider_than_a_block_is_one_block() -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_bounds_agree_with_numpy_and_show_nan() -> None:
-    x = np.random.default_rng(0).normal(size=(23, 4))
-    low, high = blocks.column_bounds(x)
-    np.testing.assert_array_equal(low, x.min(axis=0))
-    np.testing.assert_array_equal(high, x.max(axis=0))
-    x[11, 2] = np.nan
-    low, high = blocks.column_bounds(x)
-    assert np.isnan(low).tolist() == np.isnan(high).tolist() == [False, False, True, False]
+@pytest.mark.parametrize(
+    ("first", "last", "starts"), [(2, 9, [2, 5, 8]), (5, 6, [5]), (4, 99, [4, 7])]
+)
+def test_a_part_of_the_rows_can_be_gone_through(first: int, last: int, starts: list[int]) -> None:
+    x = np.arange(30.0).reshape(10, 3)
+    parts = list(blocks.row_blocks(x, first, last))
+    assert [start for start, _ in parts] == starts
+    np.testing.assert_array_equal(np.vstack([p for _, p in parts]), x[first:last])
 
 
 def test_place_prefers_names() -> None:

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dwcl.data import blocks
 from dwcl.data.multiview import MultiView
+from dwcl.data.profiles import profile
 from dwcl.data.scaling import CHOICES, KINDS, Scaling, decide
 from dwcl.errors import DataError, ModelError, SettingError
 
@@ -190,11 +191,11 @@ def test_given_arrays_are_left_alone() -> None:
 def test_auto_by_the_share_of_zeros() -> None:
     x = np.zeros((4, 4))
     x[0] = 1.0  # exactly three quarters are zero
-    assert decide(x) == ("standard", "no negative values, 75 % zeros")
+    assert decide(profile(x), len(x)) == ("standard", "no negative values, 75 % zeros")
     x[0, 0] = 0.0
-    assert decide(x) == ("row-l2", "no negative values, 81 % zeros")
+    assert decide(profile(x), len(x)) == ("row-l2", "no negative values, 81 % zeros")
     x[0, 1] = -1.0
-    assert decide(x) == ("standard", "it has negative values")
+    assert decide(profile(x), len(x)) == ("standard", "it has negative values")
 
 
 def test_auto_decides_by_view_and_says_so() -> None:

@@ -302,6 +302,7 @@ CHANGES: dict[str, Any] = {
     "optimiser_reset": "epoch",
     "scaling": "standard",
     "silhouette_budget": 20,
+    "memory_budget": 4e-5,
     "precision": "bf16",
     "random_state": 1,
 }

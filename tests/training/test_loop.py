@@ -13,7 +13,8 @@ from dwcl.losses import reconstruction
 from dwcl.nn import ViewNetworks, set_precision
 from dwcl.streams import RandomStreams
 from dwcl.training import Batch, Callback, Guard, InMemory, LossTerms, Record, RunInfo, Trainer
-from dwcl.training.loop import EMBEDDING_ROWS, OptimiserReset, embed
+from dwcl.training.features import EMBEDDING_ROWS, embed
+from dwcl.training.loop import OptimiserReset
 from dwcl.training.session import Interrupted, StopRequest
 
 WIDTHS = (6, 4)

@@ -10,7 +10,7 @@ import torch
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from torch import Tensor
 
-from dwcl.clustering.kmeans import kmeans
+from dwcl.clustering.minibatch import cluster
 from dwcl.data.synthetic import best_view, make_multiview
 from dwcl.errors import SettingError
 from dwcl.streams import RandomStreams
@@ -107,11 +107,11 @@ def test_seed_stage_and_name_decide_the_random_numbers(monkeypatch: pytest.Monke
         judging[-1].append(generator.initial_seed())
         return 0.5
 
-    def kmeans_spy(x: Tensor, k: int, *, generator: torch.Generator, **others: Any) -> Any:
+    def cluster_spy(x: Tensor, k: int, *, generator: torch.Generator, **others: Any) -> Any:
         clustering[-1].append(generator.initial_seed())
-        return kmeans(x, k, generator=generator, **others)
+        return cluster(x, k, generator=generator, **others)
 
-    monkeypatch.setattr(assessment, "kmeans", kmeans_spy)
+    monkeypatch.setattr(assessment, "cluster", cluster_spy)
     features, _ = synthetic((0.5, 0.5, 0.5), 0, n=30)
     for seed, stage in [(0, "a"), (0, "a"), (1, "a"), (0, "b")]:
         judging.append([])

@@ -96,7 +96,7 @@ def kmeans(
         Its labels are those of :func:`assign` for its centres.
     """
     points = as_points(x)
-    _check_settings(len(points), n_clusters, n_init, max_iter, tol)
+    check_settings(len(points), n_clusters, n_init, max_iter, tol)
     with exact_products(points.device):
         centred, shift, scale = standard_position(points)
         problem = Problem(centred, max_iter, tol, block_rows)
@@ -122,7 +122,8 @@ def _search_rows(x: Tensor, n_clusters: int, generator: torch.Generator) -> Tens
     return x[rows.to(x.device)]
 
 
-def _check_settings(n: int, n_clusters: int, n_init: int, max_iter: int, tol: float) -> None:
+def check_settings(n: int, n_clusters: int, n_init: int, max_iter: int, tol: float) -> None:
+    """Refuse settings that make no sense for n samples."""
     if n_clusters < 1:
         raise SettingError(f"n_clusters = {n_clusters}; at least one cluster is expected.")
     if n_clusters > n:
@@ -143,13 +144,13 @@ def _settle(points: Tensor, centres: Tensor, block_rows: int | None) -> tuple[Te
     k = len(centres)
     labels = nearest_centres(points, centres, block_rows).labels
     centres = _means(points, centres, labels, block_rows).to(points.dtype)
-    order = _order_of_appearance(labels, k)
+    order = order_of_appearance(labels, k)
     # Renumbering can move a sample that is equally near to two centres, since the first one wins.
     # It moves towards the front, so that a few rounds end it; mostly the first one does.
     for _ in range(k):
         centres = centres[order]
         labels = nearest_centres(points, centres, block_rows).labels
-        order = _order_of_appearance(labels, k)
+        order = order_of_appearance(labels, k)
         if torch.equal(order, torch.arange(k, device=order.device)):
             break
     centres[int(labels.max()) + 1 :] = centres[0]
@@ -174,7 +175,7 @@ def _means(points: Tensor, centres: Tensor, labels: Tensor, block_rows: int | No
     return centres + corrections / counts[:, None]
 
 
-def _order_of_appearance(labels: Tensor, k: int) -> Tensor:
+def order_of_appearance(labels: Tensor, k: int) -> Tensor:
     """Old numbers of the clusters in the order of their first samples; empty clusters last."""
     n = len(labels)
     first = torch.full((k,), n, device=labels.device)

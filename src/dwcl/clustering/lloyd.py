@@ -92,7 +92,7 @@ def lloyd(problem: Problem, centres: Tensor, max_iter: int) -> tuple[Tensor, Ten
     moving = torch.arange(len(centres), device=device)
     for _ in range(max_iter):
         before = centres[moving]
-        sums, counts, inertias[moving] = _assign_and_sum(problem, before)
+        sums, counts, inertias[moving] = assign_and_sum(problem, before)
         for restart in (counts == 0).any(1).nonzero().flatten().tolist():
             _fill_empty(problem, before[restart], sums[restart], counts[restart])
         after = torch.where(counts[..., None] > 0, sums / counts[..., None], before)
@@ -105,7 +105,7 @@ def lloyd(problem: Problem, centres: Tensor, max_iter: int) -> tuple[Tensor, Ten
     return centres, inertias.clamp_(min=0), n_iters
 
 
-def _assign_and_sum(problem: Problem, centres: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def assign_and_sum(problem: Problem, centres: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Add up (R × k × d) and count (R × k) the samples nearest to each centre; inertias (R).
 
     With the samples in the last place, vector instructions find the nearest of k centres for many

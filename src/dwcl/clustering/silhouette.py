@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from dwcl.clustering._arrays import as_points, exact_products, standard_position
+from dwcl.clustering.tables import Table
 from dwcl.errors import DataError, SettingError
 
 ROWS, COLUMNS = 512, 2048
@@ -41,7 +42,7 @@ class SilhouetteResult:
 
 
 def silhouette(
-    x: Tensor,
+    x: Table,
     labels: Tensor,
     *,
     budget: int | None = None,
@@ -56,8 +57,9 @@ def silhouette(
 
     Parameters
     ----------
-    x : Tensor, n × d
-        Samples, float32 or float64, on any device that knows float64.
+    x : Tensor or Table, n × d
+        Samples, float32 or float64, on any device that knows float64; of a table that is not in
+        memory, the rows within the budget are asked for.
     labels : Tensor of n
         Clusters by whole numbers. Numbers may be missing.
     budget : int, optional
@@ -67,13 +69,15 @@ def silhouette(
     block_rows : int
         Rows of a block of distances.
     """
-    points = as_points(x)
-    _check_labels(labels, len(points))
+    n = len(x)
+    _check_labels(labels, n)
     if block_rows < 1:
         raise SettingError(f"block_rows = {block_rows}; a block has at least one row.")
-    if budget is not None and len(points) > budget:
-        chosen = _choose(len(points), budget, generator).to(points.device)
-        points, labels = points[chosen], labels[chosen.to(labels.device)]
+    if budget is not None and n > budget:
+        chosen = _choose(n, budget, generator)
+        points, labels = as_points(x[chosen]), labels[chosen.to(labels.device)]
+    else:
+        points = as_points(x[:])
     _, labels, sizes = labels.to(points.device).unique(return_inverse=True, return_counts=True)
     if len(sizes) == 1:
         return SilhouetteResult(0.0, torch.zeros_like(points[:, 0]), len(points))

@@ -20,13 +20,17 @@ def rows_of_block(width: int) -> int:
     return max(1, BLOCK_ENTRIES // width)
 
 
-def row_blocks(view: Matrix) -> Iterator[tuple[int, NDArray[np.float64]]]:
+def row_blocks(
+    view: Matrix, first: int = 0, last: int | None = None
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """Go through a view by blocks of rows.
 
     Parameters
     ----------
     view : matrix
-        n × d, dense or sparse by rows, of any real type.
+        n × d, dense or sparse by rows, in memory or on disk, of any real type.
+    first, last : int
+        The rows to go through; all of them unless said otherwise.
 
     Yields
     ------
@@ -38,24 +42,16 @@ def row_blocks(view: Matrix) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """
     n, width = view.shape
     step = rows_of_block(width)
-    for start in range(0, n, step):
-        yield start, np.ascontiguousarray(dense_rows(view, start, start + step), dtype=np.float64)
+    last = n if last is None else min(last, n)
+    for start in range(first, last, step):
+        rows = dense_rows(view, start, min(start + step, last))
+        yield start, np.ascontiguousarray(rows, dtype=np.float64)
 
 
 def dense_rows(view: Matrix, start: int, stop: int) -> NDArray[Any]:
     """Return rows of a view as a dense array of the view's type."""
     rows: Any = view[start:stop]
     return np.asarray(rows.toarray() if sp.issparse(view) else rows)
-
-
-def column_bounds(view: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least and the greatest value of each column; NaN where a column has one."""
-    low = np.full(view.shape[1], np.inf)
-    high = np.full(view.shape[1], -np.inf)
-    for _, block in row_blocks(view):
-        np.minimum(low, block.min(axis=0), out=low)  # (b, d) -> (d,)
-        np.maximum(high, block.max(axis=0), out=high)
-    return low, high
 
 
 def place(data: MultiView, view: str, row: int, column: int) -> str:

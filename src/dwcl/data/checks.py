@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dwcl.data.blocks import column_bounds, dense_rows, place, row_blocks, rows_of_block
+from dwcl.data.blocks import dense_rows, place, row_blocks, rows_of_block
 from dwcl.data.multiview import Matrix, MultiView
+from dwcl.data.profiles import Profile, Profiles, profile_views
 from dwcl.errors import DataError
 
 LARGEST = float(np.sqrt(np.finfo(np.float32).max))
 """Magnitude above which the square of a value overflows single precision."""
 
-_Bounds: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
-
 _SHOWN = 3
 
 
-def check_values(data: MultiView, *, scaling_kinds: Mapping[str, str] | None = None) -> list[str]:
+def check_values(
+    data: MultiView,
+    *,
+    scaling_kinds: Mapping[str, str] | None = None,
+    profiles: Profiles | None = None,
+) -> list[str]:
     """Check the values that a model is to be trained on.
 
     Parameters
@@ -30,6 +33,8 @@ def check_values(data: MultiView, *, scaling_kinds: Mapping[str, str] | None = N
         The samples for training.
     scaling_kinds : mapping of str to str, optional
         The scaling by view where it is known; rows of zeros are of interest under ``row-l2`` only.
+    profiles : mapping of str to Profile, optional
+        What :func:`dwcl.data.profiles.profile_views` found; looked for when absent.
 
     Returns
     -------
@@ -42,37 +47,43 @@ def check_values(data: MultiView, *, scaling_kinds: Mapping[str, str] | None = N
         If a value is NaN, infinite or so large that its square overflows single precision, or if
         all samples are the same in a view.
     """
+    found = profile_views(data) if profiles is None else profiles
+    check_finite(data, found)
     notes = []
-    for name, view in data.views.items():
-        low, high = _finite_bounds(data, name)
+    for name in data.names:
         if data.n_samples > 1:
-            notes += _note_constant_columns(data, name, low == high)
+            notes += _note_constant_columns(data, name, found[name].low == found[name].high)
         if scaling_kinds is None or scaling_kinds.get(name) == "row-l2":
-            notes += _note_zero_rows(data, name, view)
+            notes += _note_zero_rows(data, name, found[name].empty_rows)
     return notes + _note_equal_views(data)
 
 
-def check_finite(data: MultiView) -> None:
+def check_finite(data: MultiView, profiles: Profiles | None = None) -> None:
     """Check the values of samples for a fitted model: finite and not extremely large.
 
     A single sample, or a view in which all samples are the same, is nothing unusual here.
+
+    Parameters
+    ----------
+    data : MultiView
+        The samples.
+    profiles : mapping of str to Profile, optional
+        What :func:`dwcl.data.profiles.profile_views` found; looked for when absent.
 
     Raises
     ------
     DataError
         If a value is NaN, infinite or so large that its square overflows single precision.
     """
+    found = profile_views(data) if profiles is None else profiles
     for name in data.names:
-        _finite_bounds(data, name)
+        if not _is_sound(found[name]):
+            _raise_for_values(data, name)
 
 
-def _finite_bounds(data: MultiView, name: str) -> _Bounds:
-    """Least and greatest value of each column; in sound data this is the only pass."""
-    low, high = column_bounds(data[name])
+def _is_sound(found: Profile) -> bool:
     # NaN compares false, so that it fails the test too.
-    if not (np.all(low >= -LARGEST) and np.all(high <= LARGEST)):
-        _raise_for_values(data, name)
-    return low, high
+    return bool(np.all(found.low >= -LARGEST) and np.all(found.high <= LARGEST))
 
 
 def _raise_for_values(data: MultiView, name: str) -> None:
@@ -119,9 +130,7 @@ def _note_constant_columns(data: MultiView, name: str, constant: NDArray[np.bool
     return [f"View '{name}': {share} are constant and carry no information ({', '.join(shown)})."]
 
 
-def _note_zero_rows(data: MultiView, name: str, view: Matrix) -> list[str]:
-    positions = [start + np.flatnonzero(~block.any(axis=1)) for start, block in row_blocks(view)]
-    empty = np.concatenate(positions)
+def _note_zero_rows(data: MultiView, name: str, empty: NDArray[np.int64]) -> list[str]:
     if not len(empty):
         return []
     shown = [repr(sample) for sample in data.sample_ids[empty[:_SHOWN]].tolist()]

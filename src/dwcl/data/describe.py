@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from dwcl.data.blocks import row_blocks
 from dwcl.data.multiview import Matrix, MultiView
 
 
@@ -43,6 +43,5 @@ def describe(data: MultiView) -> dict[str, Any]:
 
 def density(view: Matrix) -> float:
     """Share of the n × d entries that are not zero."""
-    # Stored zeros of a sparse view are zeros.
-    values: NDArray[Any] = np.asarray(view.data if sp.issparse(view) else view)
-    return float(np.count_nonzero(values) / (view.shape[0] * view.shape[1]))
+    filled = sum(int(np.count_nonzero(block)) for _, block in row_blocks(view))
+    return filled / (int(view.shape[0]) * int(view.shape[1]))

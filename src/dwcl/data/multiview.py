@@ -13,10 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from dwcl.data.ondisk import DiskTable, as_disk_table
 from dwcl.errors import DataError, nearest
 
-Matrix: TypeAlias = "NDArray[Any] | sp.csr_array[Any]"
-"""One view: n samples in rows, d features in columns, dense or sparse by rows."""
+Matrix: TypeAlias = "NDArray[Any] | sp.csr_array[Any] | DiskTable"
+"""One view: n samples in rows, d features in columns; dense, sparse by rows, or on the disk."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class MultiView:
     Parameters
     ----------
     views : mapping of str to matrix
-        n × d_v each, real numbers, dense or `scipy.sparse` (kept by rows).
+        n × d_v each, real numbers, dense or `scipy.sparse` (kept by rows). Memory maps and HDF5
+        data sets stay on the disk, where rows are read from as they are needed.
     sample_ids : array-like of n, optional
         Names of the samples; their positions when absent.
     labels : array-like of n, optional
@@ -215,9 +217,9 @@ def as_multiview(data: Any, *, labels: ArrayLike | None = None) -> MultiView:
     ----------
     data : MultiView, mapping, sequence or matrix
         A mapping from names to tables, a sequence of tables (named ``view1``, ``view2``, …), or a
-        single table. A table is a 2-D array, a scipy sparse matrix, a torch tensor or a data
-        frame. Data frames in a mapping are matched by their index or id; see
-        :func:`dwcl.data.frames.from_frames` for the choices and the report.
+        single table. A table is a 2-D array, a memory map, an HDF5 data set, a scipy sparse
+        matrix, a torch tensor or a data frame. Data frames in a mapping are matched by their index
+        or id; see :func:`dwcl.data.frames.from_frames` for the choices and the report.
     labels : array-like of n, optional
         Known classes, for scoring only.
     """
@@ -264,8 +266,11 @@ def as_matrix(view: Any, name: str) -> Matrix:
             f"View '{name}' has masked entries, and values behind them that must not be used. "
             "Fill them, for example with the means of their columns, or leave out their rows."
         )
-    if sp.issparse(view):
-        matrix: Matrix = sp.csr_array(view)
+    on_disk = as_disk_table(view)
+    if on_disk is not None:
+        matrix: Matrix = on_disk
+    elif sp.issparse(view):
+        matrix = sp.csr_array(view)
     else:
         # A tensor on the CPU shares its memory with the array; one with a gradient is cut off.
         detach = getattr(view, "detach", None)

@@ -30,8 +30,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dwcl.data.blocks import column_bounds, place, row_blocks
+from dwcl.data.blocks import place, row_blocks
 from dwcl.data.multiview import Matrix, MultiView
+from dwcl.data.profiles import Profile, Profiles, profile_views
 from dwcl.errors import DataError, ModelError, SettingError, nearest
 
 Kind: TypeAlias = Literal["minmax", "standard", "row-l2", "none"]
@@ -42,6 +43,8 @@ CHOICES: tuple[str, ...] = (*KINDS, "auto")
 DEFAULT = "minmax"
 MOSTLY_ZERO = 0.75
 """Share of zeros above which ``auto`` takes a non-negative view for counts."""
+SMALLEST_DEVIATION = 1e-150
+"""Below it the squares of differences lose digits, or vanish."""
 
 _Affine: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -90,7 +93,12 @@ class Scaling:
         return (Scaling, (*map(dict, parts), self.notes))
 
     @classmethod
-    def fit(cls, data: MultiView, spec: str | Mapping[str, str] = DEFAULT) -> Scaling:
+    def fit(
+        cls,
+        data: MultiView,
+        spec: str | Mapping[str, str] = DEFAULT,
+        profiles: Profiles | None = None,
+    ) -> Scaling:
         """Find the scaling of each view.
 
         Parameters
@@ -101,6 +109,8 @@ class Scaling:
         spec : str or mapping of str to str
             One kind for all views, or kinds by view name; views that a mapping does not name get
             ``minmax``.
+        profiles : mapping of str to Profile, optional
+            What :func:`dwcl.data.profiles.profile_views` found; looked for when absent.
 
         Raises
         ------
@@ -112,13 +122,15 @@ class Scaling:
         kinds: dict[str, str] = {}
         affine: dict[str, _Affine] = {}
         notes = []
-        for name, choice in resolve_spec(spec, data.names).items():
+        chosen = resolve_spec(spec, data.names)
+        found = profile_views(data) if profiles is None else profiles
+        for name, choice in chosen.items():
             view = data[name]
             kinds[name] = choice
             if choice == "auto":
-                kinds[name], reason = decide(view)
+                kinds[name], reason = decide(found[name], view.shape[0])
                 notes.append(f"View '{name}': scaling {kinds[name]} ({reason}).")
-            affine[name] = _fit_columns(view, kinds[name])
+            affine[name] = _fit_columns(view, found[name], kinds[name])
             bad = ~np.isfinite(affine[name]).all(axis=0)
             if bad.any():
                 raise DataError(
@@ -158,7 +170,7 @@ class Scaling:
         DataError
             If views or widths differ, or a value is not finite in single precision.
         """
-        self._check_views(data)
+        self.check(data)
         return [self._transform_view(data, name) for name in self.kinds]
 
     def state(self) -> dict[str, NDArray[np.float64]]:
@@ -198,7 +210,8 @@ class Scaling:
                 )
         return cls(kinds=kinds, offsets=found["offset"], factors=found["factor"])
 
-    def _check_views(self, data: MultiView) -> None:
+    def check(self, data: MultiView) -> None:
+        """Refuse data whose views or widths are not those of the fit."""
         for name in self.kinds:
             if name not in data.views:
                 raise DataError(
@@ -218,11 +231,20 @@ class Scaling:
                 )
 
     def _transform_view(self, data: MultiView, name: str) -> NDArray[np.float32]:
-        view, kind = data[name], self.kinds[name]
-        offset, factor = self.offsets[name], self.factors[name]
-        scaled = np.empty(view.shape, dtype=np.float32)
-        for start, block in row_blocks(view):
-            target = scaled[start : start + len(block)]
+        scaled = np.empty(data[name].shape, dtype=np.float32)
+        self.transform_rows(data, name, 0, scaled)
+        return scaled
+
+    def transform_rows(
+        self, data: MultiView, name: str, first: int, out: NDArray[np.float32]
+    ) -> None:
+        """Scale consecutive samples of one view, from `first` on, as many as `out` (b × d) takes.
+
+        The views are not compared with the fitted ones here; :meth:`check` does that.
+        """
+        kind, offset, factor = self.kinds[name], self.offsets[name], self.factors[name]
+        for start, block in row_blocks(data[name], first, first + len(out)):
+            target = out[start - first : start - first + len(block)]
             # What single precision cannot hold is reported below, with its place.
             with np.errstate(over="ignore", invalid="ignore"):
                 if kind == "row-l2":
@@ -239,7 +261,6 @@ class Scaling:
                     f"View '{name}' has {block[row, column]:g} in {where}, which scaling '{kind}' "
                     "cannot bring into the range of single precision. Replace such values."
                 )
-        return scaled
 
 
 def resolve_spec(spec: str | Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
@@ -260,15 +281,11 @@ def resolve_spec(spec: str | Mapping[str, str], names: tuple[str, ...]) -> dict[
     return {name: _known_kind(spec.get(name, DEFAULT)) for name in names}
 
 
-def decide(view: Matrix) -> tuple[Kind, str]:
+def decide(found: Profile, n_samples: int) -> tuple[Kind, str]:
     """Choose between ``row-l2`` and ``standard`` by the values of a view, and say why."""
-    n, width = view.shape
-    zeros = 0
-    for _, block in row_blocks(view):
-        if (block < 0).any():
-            return "standard", "it has negative values"
-        zeros += block.size - int(np.count_nonzero(block))
-    share = zeros / (n * width)
+    if (found.low < 0).any():
+        return "standard", "it has negative values"
+    share = found.zeros / (n_samples * len(found.low))
     # Rounded down: «75 % are zero» must not stand beside a rule of more than 75 %.
     reason = f"no negative values, {math.floor(100 * share)} % zeros"
     return ("row-l2" if share > MOSTLY_ZERO else "standard"), reason
@@ -290,11 +307,11 @@ def _known_kind(kind: str) -> str:
     return kind
 
 
-def _fit_columns(view: Matrix, kind: str) -> _Affine:
+def _fit_columns(view: Matrix, found: Profile, kind: str) -> _Affine:
     width = view.shape[1]
     if kind not in ("minmax", "standard"):
         return np.zeros(width), np.ones(width)
-    low, high = column_bounds(view)
+    low, high = found.low, found.high
     with np.errstate(over="ignore", invalid="ignore"):
         spread = high - low
         # What remains of a constant after arithmetic in another order is a few last bits.
@@ -305,9 +322,12 @@ def _fit_columns(view: Matrix, kind: str) -> _Affine:
         if kind == "minmax":
             offset, scale = low, spread
         else:
-            offset, scale = _mean_and_deviation(view, low, spread)
+            offset, scale = found.mean, found.deviation.copy()
+            sound = constant | (np.isfinite(scale) & (scale > SMALLEST_DEVIATION))
+            if not (sound | np.isnan(spread)).all():
+                offset, scale = _mean_and_deviation(view, low, spread)
             scale[constant] = 1.0
-        factor = 1.0 / scale
+        factor = 1.0 / np.where(np.isnan(spread), np.nan, scale)
     factor[constant] = 0.0
     return offset, factor
 
@@ -315,7 +335,7 @@ def _fit_columns(view: Matrix, kind: str) -> _Affine:
 def _mean_and_deviation(
     view: Matrix, low: NDArray[np.float64], spread: NDArray[np.float64]
 ) -> _Affine:
-    """Mean and standard deviation of each column, stable for any offset and scale.
+    """Mean and standard deviation of each column for values of extreme size, by two more passes.
 
     The sums are taken over z = (x − low) / spread, which lies in [0, 1].
     """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,9 +17,12 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from dwcl.clustering.kmeans import centre_distances, kmeans
+from dwcl.clustering.kmeans import KMeansResult, centre_distances
+from dwcl.clustering.minibatch import cluster
+from dwcl.clustering.tables import Table, joined
 from dwcl.data.checks import check_finite, check_values
 from dwcl.data.multiview import MultiView
+from dwcl.data.profiles import profile_views
 from dwcl.data.scaling import Scaling
 from dwcl.errors import DataError, SettingError
 from dwcl.methods.inputs import matching_views, training_views
@@ -26,10 +30,18 @@ from dwcl.methods.keeping import identity_of, keeping
 from dwcl.methods.settings import check_settings
 from dwcl.nn import PrecisionChoice, resolve_precision, set_precision
 from dwcl.streams import RandomStreams
-from dwcl.training.batches import InMemory
+from dwcl.training.batches import InMemory, Source, Streamed
 from dwcl.training.callbacks import Callback, Guard, RunInfo
 from dwcl.training.checkpoint import Checkpoints, Keeper
-from dwcl.training.loop import Trainer, embed
+from dwcl.training.features import EMBEDDING_ROWS, Forward, embedded_blocks, feature_tables
+from dwcl.training.loop import Trainer
+from dwcl.training.memory import (
+    MemoryPlan,
+    check_fits,
+    count_parameters,
+    estimate,
+    free_memory,
+)
 from dwcl.training.session import StopRequest, in_session
 
 
@@ -38,19 +50,34 @@ class Run:
     """What a method works with during one fit."""
 
     networks: nn.Module
-    source: InMemory
+    source: Source
     trainer: Trainer
     streams: RandomStreams
     view_names: tuple[str, ...]
     n_clusters: int
+    memory: MemoryPlan
+
+    def features(self, forward: Forward) -> AbstractContextManager[list[Table]]:
+        """Hold what `forward` makes of all samples, in memory or in files as the plan has it."""
+        return feature_tables(self.networks, self.source, forward, budget=self.memory.features)
+
+    def cluster(self, features: Table, n_init: int, *stage: str) -> KMeansResult:
+        """k-means of all samples, exact or by mini-batches as the plan has it."""
+        return cluster(
+            features,
+            self.n_clusters,
+            n_init=n_init,
+            generator=self.streams.torch("kmeans", *stage),
+            budget=self.memory.exact,
+        )
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a fit hands to its training thread: scaled views, randomness, and who looks on."""
+    """What a fit hands to its training thread: data, their scaling, randomness, who looks on."""
 
-    names: tuple[str, ...]
-    arrays: list[NDArray[np.float32]]
+    data: MultiView
+    scaling: Scaling
     streams: RandomStreams
     callbacks: tuple[Callback, ...]
     keeper: Keeper | None
@@ -78,6 +105,7 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
     learning_rate: float
     optimiser_reset: Any
     n_init: int
+    memory_budget: float
     precision: PrecisionChoice
     device: str
     threads: int | None
@@ -100,6 +128,10 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
     @abstractmethod
     def _represent(self, networks: nn.Module, xs: list[Tensor]) -> list[Tensor]:
         """Map a block of samples to the features that are clustered, one tensor per view."""
+
+    def _widest_features(self, networks: nn.Module, xs: list[Tensor]) -> list[Tensor]:
+        """Map samples to the largest features that are ever held for all of them."""
+        return self._represent(networks, xs)
 
     def _check_consistency(self, data: MultiView) -> None:
         """Refuse settings that make no sense together or with these data."""
@@ -132,15 +164,17 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         data = training_views(self, X)
         self._check_size(data)
         self._check_consistency(data)
-        check_finite(data)
-        scaling = Scaling.fit(data, self.scaling)
-        notes = [*scaling.notes, *check_values(data, scaling_kinds=scaling.kinds)]
+        profiles = profile_views(data)
+        check_finite(data, profiles)
+        scaling = Scaling.fit(data, self.scaling, profiles)
+        notes = check_values(data, scaling_kinds=scaling.kinds, profiles=profiles)
+        notes = [*scaling.notes, *notes]
         if data.provenance.source is None:  # of tables from memory: which samples were matched
             notes = [*data.provenance.layout, *notes]
-        arrays = scaling.transform(data)
+        self._check_memory(data)
         with keeping(checkpoint, partial(self._identity, data)) as keeper:
             streams = RandomStreams(self._seed(keeper))
-            job = Job(data.names, arrays, streams, tuple(callbacks), keeper)
+            job = Job(data, scaling, streams, tuple(callbacks), keeper)
             results = in_session(partial(self._run, job), self.threads)
         self.scaling_ = scaling
         self.notes_ = notes
@@ -163,19 +197,27 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
 
         Like :meth:`predict`, this runs on the processor, whatever device the fit was on.
         """
-        networks = self._fitted_networks()
-        arrays = self._prepare(X)
-        return in_session(lambda _: self._joined(networks, arrays).numpy(), self.threads)
+        data = self._prepare(X)
+        width = self.cluster_centers_.shape[1]
+
+        def work(_: StopRequest) -> NDArray[np.float32]:
+            found = np.empty((data.n_samples, width), dtype=np.float32)
+            for rows, block in self._represented(data):
+                found[rows] = block.numpy()
+            return found
+
+        return in_session(work, self.threads)
 
     def centre_distances(self, X: Any) -> NDArray[np.float32]:
         """Return the distance of every sample to every cluster's centre, n × k."""
-        networks = self._fitted_networks()
-        arrays = self._prepare(X)
+        data = self._prepare(X)
         centres = torch.from_numpy(self.cluster_centers_)
 
         def work(_: StopRequest) -> NDArray[np.float32]:
-            joined = self._joined(networks, arrays)
-            return centre_distances(joined, centres).numpy()
+            found = np.empty((data.n_samples, len(centres)), dtype=np.float32)
+            for rows, block in self._represented(data):
+                found[rows] = centre_distances(block, centres).numpy()
+            return found
 
         return in_session(work, self.threads)
 
@@ -198,11 +240,12 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
     # -- one fit -----------------------------------------------------------------------------------
 
     def _run(self, job: Job, stop: StopRequest) -> dict[str, Any]:
-        names, streams = job.names, job.streams
+        names, streams = job.data.names, job.streams
         device = pick_device(self.device)
-        source = InMemory([torch.from_numpy(array).to(device) for array in job.arrays])
+        plan = self._memory_plan(job.data)
+        source = make_source(job.data, job.scaling, plan, device)
         generators = [streams.torch("networks", name) for name in names]
-        networks = self._build([array.shape[1] for array in job.arrays], generators).to(device)
+        networks = self._build(job.data.widths, generators).to(device)
         precision = resolve_precision(self.precision, device)
         set_precision(networks, precision)
         watchers = (Guard(), *job.callbacks)
@@ -217,7 +260,7 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             stop=stop,
             keeper=job.keeper,
         )
-        run = Run(networks, source, trainer, streams, names, self.n_clusters)
+        run = Run(networks, source, trainer, streams, names, self.n_clusters, plan)
         try:
             past = tuple(trainer.history)  # of a run that goes on
             for watcher in watchers:
@@ -252,38 +295,56 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
 
     def _cluster(self, run: Run) -> dict[str, Any]:
         """k-means on the joined features of all samples."""
-        joined = torch.cat(self._features(run.networks, run.source), dim=1)
-        found = kmeans(
-            joined,
-            self.n_clusters,
-            n_init=self.n_init,
-            generator=run.streams.torch("kmeans", "final"),
-        )
-        # The labels are those of the nearest centre under the arithmetic that predict uses.
-        labels = centre_distances(joined, found.centres).argmin(dim=1)
+        with run.features(partial(self._represent, run.networks)) as parts:
+            table = joined(parts)
+            found = run.cluster(table, self.n_init, "final")
+            # The labels are those of the nearest centre under the arithmetic that predict uses.
+            blocks = (table[i : i + EMBEDDING_ROWS] for i in range(0, len(table), EMBEDDING_ROWS))
+            labels = torch.cat([centre_distances(x, found.centres).argmin(dim=1) for x in blocks])
+            embedding = table.cpu().numpy() if isinstance(table, Tensor) else None
         return {
             "networks_": run.networks.cpu(),
-            "embedding_": joined.cpu().numpy(),
+            "embedding_": embedding,
             "cluster_centers_": found.centres.cpu().numpy(),
             "labels_": labels.cpu().numpy().astype(np.int64),
             "inertia_": found.inertia,
         }
 
-    def _joined(self, networks: nn.Module, arrays: list[NDArray[np.float32]]) -> Tensor:
-        source = InMemory([torch.from_numpy(array) for array in arrays])
-        return torch.cat(self._features(networks, source), dim=1)
+    def _represented(self, data: MultiView) -> Iterator[tuple[slice, Tensor]]:
+        """Go through samples by blocks: their positions and joined features."""
+        networks = self._fitted_networks()
+        plan = self._memory_plan(data)
+        source = make_source(data, self.scaling_, plan, torch.device("cpu"))
+        start = 0
+        for parts in embedded_blocks(networks, source, partial(self._represent, networks)):
+            yield slice(start, start + len(parts[0])), torch.cat(parts, dim=1)
+            start += len(parts[0])
 
-    def _features(self, networks: nn.Module, source: InMemory) -> list[Tensor]:
-        """Represent all samples, n rows per view."""
-        return embed(networks, source, lambda xs: self._represent(networks, xs))
+    # -- memory ------------------------------------------------------------------------------------
+
+    def _memory_plan(self, data: MultiView) -> MemoryPlan:
+        return MemoryPlan.of(data.n_samples, data.widths, self.memory_budget)
+
+    def _check_memory(self, data: MultiView) -> None:
+        """Refuse a fit for which the machine has too little memory, before it is under way."""
+        with torch.device("meta"):
+            networks = self._build(data.widths, [torch.Generator() for _ in data.names])
+            networks.eval()
+            xs = [torch.empty(1, width) for width in data.widths]
+            features = sum(part.shape[1] for part in self._widest_features(networks, xs))
+        plan = self._memory_plan(data)
+        parameters = count_parameters(networks)
+        check_fits(estimate(plan, data.n_samples, data.widths, parameters, features), free_memory())
 
     # -- input -------------------------------------------------------------------------------------
 
-    def _prepare(self, X: Any) -> list[NDArray[np.float32]]:
-        """Check and scale samples for the fitted networks, views in their order."""
+    def _prepare(self, X: Any) -> MultiView:
+        """Check samples for the fitted networks, and bring their views into the fit's order."""
+        self._fitted_networks()
         data = matching_views(self, X)
         check_finite(data)
-        return self.scaling_.transform(data)
+        self.scaling_.check(data)
+        return data.select(self.view_names_)
 
     def _check_size(self, data: MultiView) -> None:
         if data.n_samples < 2:
@@ -301,6 +362,26 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         check_is_fitted(self, "networks_")
         networks: nn.Module = self.networks_
         return networks
+
+
+def make_source(
+    data: MultiView, scaling: Scaling, plan: MemoryPlan, device: torch.device
+) -> Source:
+    """Make the source of the scaled data: in memory, or read as it is needed."""
+    if not plan.streamed:
+        arrays = scaling.transform(data)
+        return InMemory([torch.from_numpy(array).to(device) for array in arrays])
+
+    def fill(name: str, start: int, block: Tensor) -> None:
+        scaling.transform_rows(data, name, start, block.numpy())
+
+    return Streamed(
+        [partial(fill, name) for name in data.names],
+        data.n_samples,
+        data.widths,
+        window_bytes=plan.window,
+        device=device,
+    )
 
 
 def pick_device(device: str) -> torch.device:

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from dwcl.clustering.kmeans import kmeans
+from dwcl.clustering.tables import Table, joined
 from dwcl.data.multiview import MultiView
 from dwcl.errors import SettingError
 from dwcl.losses import infonce, reconstruction
@@ -17,7 +17,7 @@ from dwcl.methods.base import DeepMultiViewClusterer, Run
 from dwcl.methods.settings import AtLeastTwo, Count, CountOrNone, NotNegative, Positive, Widths
 from dwcl.nn import PrecisionChoice, ViewNetworks
 from dwcl.training.batches import Batch
-from dwcl.training.loop import LossTerms, OptimiserReset, embed
+from dwcl.training.loop import LossTerms, OptimiserReset
 from dwcl.views import (
     Assessment,
     Mechanism,
@@ -102,6 +102,10 @@ class DWCL(DeepMultiViewClusterer):
     silhouette_budget : int, default=20000
         Up to so many samples the silhouette is exact; above, it is taken on a random sample of
         this size, and the history says so.
+    memory_budget : float, default=2.0
+        GB that data and features may take in memory. Larger data are read by batches, in an order
+        that a disk can serve; larger features are kept in files meanwhile, and clustered by
+        mini-batches.
     baselines : bool, default=True
         Whether the clusters of the pre-trained features alone are found too, as a yardstick.
     precision : {"auto", "fp32", "bf16"}, default="auto"
@@ -120,8 +124,9 @@ class DWCL(DeepMultiViewClusterer):
         Cluster of each sample.
     cluster_centers_ : ndarray of k × V·embedding
         Centres in the joined embedding.
-    embedding_ : ndarray of n × V·embedding
-        The joined embedding of the training data.
+    embedding_ : ndarray of n × V·embedding, or None
+        The joined embedding of the training data; None where it is large for the memory budget
+        (``transform`` gives it, also in parts).
     view_names_, view_widths_ : tuple
         The views in their order.
     best_view_ : str
@@ -186,6 +191,7 @@ class DWCL(DeepMultiViewClusterer):
         scaling: str | dict[str, str] = "minmax",
         n_init: Count = 10,
         silhouette_budget: AtLeastTwo = 20_000,
+        memory_budget: Positive = 2.0,
         baselines: bool = True,
         precision: PrecisionChoice = "auto",
         device: str = "auto",
@@ -215,6 +221,7 @@ class DWCL(DeepMultiViewClusterer):
         self.scaling = scaling
         self.n_init = n_init
         self.silhouette_budget = silhouette_budget
+        self.memory_budget = memory_budget
         self.baselines = baselines
         self.precision = precision
         self.device = device
@@ -239,6 +246,9 @@ class DWCL(DeepMultiViewClusterer):
     def _represent(self, networks: nn.Module, xs: list[Tensor]) -> list[Tensor]:
         views = cast(ViewNetworks, networks)
         return views.project(views.encode(xs))
+
+    def _widest_features(self, networks: nn.Module, xs: list[Tensor]) -> list[Tensor]:
+        return cast(ViewNetworks, networks).encode(xs)
 
     def _check_consistency(self, data: MultiView) -> None:
         pairs = self.contrast_weight > 0 and (self.self_pairs or data.n_views > 1)
@@ -292,21 +302,16 @@ class DWCL(DeepMultiViewClusterer):
     def _after_pretraining(self, run: Run) -> dict[str, Any]:
         """Judge the views by H, and cluster all of H for the yardstick."""
         networks = cast(ViewNetworks, run.networks)
-        hs = embed(networks, run.source, networks.encode)
-        state = self._assess(run, hs, 0).state()
-        if self.baselines:
-            joined = kmeans(
-                torch.cat(hs, dim=1),
-                run.n_clusters,
-                n_init=self.n_init,
-                generator=run.streams.torch("kmeans", "concat-ae"),
-            )
-            state["concat-ae"] = joined.labels
+        with run.features(networks.encode) as hs:
+            state = self._assess(run, hs, 0).state()
+            if self.baselines:
+                state["concat-ae"] = run.cluster(joined(hs), self.n_init, "concat-ae").labels
         return state
 
     def _after_iteration(self, run: Run, iteration: int) -> dict[str, Any]:
         """Judge the views by Ĥ."""
-        return self._assess(run, self._features(run.networks, run.source), iteration).state()
+        with run.features(partial(self._represent, run.networks)) as zs:
+            return self._assess(run, zs, iteration).state()
 
     def _baseline_labels(self, first: Assessment, state: dict[str, Any]) -> dict[str, Any]:
         """Give the clusters of the pre-trained features alone: of the best view, and of all."""
@@ -317,7 +322,7 @@ class DWCL(DeepMultiViewClusterer):
             "concat-ae": state["concat-ae"].cpu().numpy(),
         }
 
-    def _assess(self, run: Run, features: list[Tensor], iteration: int) -> Assessment:
+    def _assess(self, run: Run, features: list[Table], iteration: int) -> Assessment:
         """Judge the views after an iteration (0: after pre-training) and put that on record."""
         quality = self._quality_measure()
         found = assess(
@@ -329,6 +334,7 @@ class DWCL(DeepMultiViewClusterer):
             n_init=self.n_init,
             streams=run.streams,
             stage=f"assessment-{iteration}",
+            exact=run.memory.exact,
         )
         record = {
             "event": "assessment",

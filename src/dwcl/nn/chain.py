@@ -109,14 +109,14 @@ def steps_in_place(networks: nn.Module) -> Iterator[Callable[[], None]]:
 def run_chain(
     x: Tensor, layers: Sequence[nn.Linear], dtype: torch.dtype, memory: StepMemory
 ) -> Tensor:
-    """Send a batch (b × d) through the layers with ReLU between; float32 in and out.
+    """Send a batch (b × d) through the layers with ReLU between; the type of the weights comes out.
 
     Parameters
     ----------
     x : Tensor, b × d
         The batch.
     layers : sequence of nn.Linear
-        Their weights and biases get the gradients, in float32.
+        Their weights and biases get the gradients, in their own type.
     dtype : torch.dtype
         Type of the products' operands.
     memory : StepMemory
@@ -143,7 +143,7 @@ class _Chain(torch.autograd.Function):
             inputs.append(torch.addmm(bias.to(dtype), inputs[-1], weight.T).relu_())
         ctx.save_for_backward(*inputs, *weights)
         ctx.layers, ctx.memory = layers, memory
-        return torch.addmm(biases[-1].to(dtype), inputs[-1], weights[-1].T).float()
+        return torch.addmm(biases[-1].to(dtype), inputs[-1], weights[-1].T).to(biases[-1].dtype)
 
     @staticmethod
     @once_differentiable
@@ -158,11 +158,11 @@ class _Chain(torch.autograd.Function):
                 torch.mm(flow.T, inputs[layer], out=places[layer])
             else:
                 places[layer].copy_(torch.mm(flow.T, inputs[layer]))
-            of_biases.insert(0, flow.sum(0, dtype=torch.float32))
+            of_biases.insert(0, flow.sum(0, dtype=grad.dtype))
             if layer:
                 flow = torch.mm(flow, weights[layer])
                 flow = torch.ops.aten.threshold_backward(flow, inputs[layer], 0)
-        of_x = torch.mm(flow, weights[0]).float() if ctx.needs_input_grad[0] else None
+        of_x = torch.mm(flow, weights[0]).to(grad.dtype) if ctx.needs_input_grad[0] else None
         pairs = zip(places, of_biases, strict=True)
         # The last reference to the places goes with this list: see StepMemory.gradients.
         del places

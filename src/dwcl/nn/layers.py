@@ -16,10 +16,14 @@ def linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
     """Make a linear layer with PyTorch's default distribution of weights, drawn from `generator`.
 
     PyTorch itself draws them from its global generator, which belongs to the caller; so does its
-    default type of numbers.
+    default type of numbers. On the device ``meta`` (``with torch.device("meta")``) nothing is
+    drawn, and no memory taken: so can networks be counted before they are made.
     """
     # Made without memory first, so that no value is drawn in vain.
-    layer = nn.Linear(inputs, outputs, device="meta", dtype=torch.float32).to_empty(device="cpu")
+    layer = nn.Linear(inputs, outputs, device="meta", dtype=torch.float32)
+    if torch.get_default_device().type == "meta":
+        return layer
+    layer = layer.to_empty(device="cpu")
     bound = 1.0 / math.sqrt(inputs)
     with torch.no_grad():
         layer.weight.uniform_(-bound, bound, generator=generator)

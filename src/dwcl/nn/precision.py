@@ -8,7 +8,8 @@ precision. ``auto`` takes bf16 where the processor or GPU has it natively.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -33,14 +34,22 @@ class Perceptron(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         """Send a batch through the layers."""
-        with torch.autocast(x.device.type, enabled=False):
+        with _no_autocast(x.device):
             if not self.training:
                 for layer in self:
                     x = layer(x)
                 return x
             linears = [layer for layer in self if isinstance(layer, nn.Linear)]
-            dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
+            own = linears[0].weight.dtype  # float64 networks, of a test, stay what they are
+            dtype = torch.bfloat16 if self.precision == "bf16" else own
             return run_chain(x, linears, dtype, self.memory)
+
+
+def _no_autocast(device: torch.device) -> AbstractContextManager[Any]:
+    """Keep a caller's autocast out; a device without one, such as ``meta``, needs nothing."""
+    if not torch.amp.is_autocast_available(device.type):
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
 def set_precision(networks: nn.Module, precision: Precision) -> None:

@@ -1,8 +1,9 @@
 """Training: the one loop of all methods, its data and its callbacks."""
 
-from dwcl.training.batches import Batch, InMemory
+from dwcl.training.batches import Batch, InMemory, Source, Streamed
 from dwcl.training.callbacks import Callback, Guard, Record, RunInfo
-from dwcl.training.loop import LossTerms, Trainer, embed
+from dwcl.training.features import embed, feature_tables
+from dwcl.training.loop import LossTerms, Trainer
 from dwcl.training.session import in_session
 
 __all__ = [
@@ -13,7 +14,10 @@ __all__ = [
     "LossTerms",
     "Record",
     "RunInfo",
+    "Source",
+    "Streamed",
     "Trainer",
     "embed",
+    "feature_tables",
     "in_session",
 ]

@@ -1,12 +1,22 @@
-"""The data of a fit, in batches."""
+"""The data of a fit, in batches: from memory, or read as they are needed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor
+
+Fill: TypeAlias = Callable[[int, Tensor], None]
+"""Writes consecutive samples of a view, from a position on, into a block (b × d_v)."""
+
+STRETCHES = 64
+"""A window is put together from about so many stretches of the data."""
+FEWEST_ROWS = 256
+"""A window has so many rows at least, whatever memory they take."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +28,20 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.index)
+
+
+class Source(Protocol):
+    """Where batches come from."""
+
+    n_samples: int
+
+    def epoch(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Yield every sample once, in random order; the last batch may be short."""
+        ...
+
+    def blocks(self, rows: int) -> Iterator[list[Tensor]]:
+        """Yield the samples in their order, `rows` at a time."""
+        ...
 
 
 class InMemory:
@@ -44,3 +68,116 @@ class InMemory:
         """Yield the samples in their order, `rows` at a time."""
         for start in range(0, self.n_samples, rows):
             yield [view[start : start + rows] for view in self.views]
+
+
+class Streamed:
+    """Views that are read, and brought into their final form, as they are needed.
+
+    A disk serves long stretches of rows far faster than single rows in random order. So an epoch
+    puts windows together from many short stretches in random order, and permutes the rows inside a
+    window: two samples that are neighbours in the data still meet in a batch more often than
+    others, but a batch holds samples from all over the data. The next window is read, in a thread
+    of its own, while the one at hand is used.
+
+    Parameters
+    ----------
+    fills : sequence of Fill
+        One for each view.
+    n_samples : int
+        Number of samples n.
+    widths : sequence of int
+        Number of features of each view.
+    window_bytes : int
+        Memory of a window in single precision; two of them are held.
+    device : torch.device
+        Where the batches go.
+    """
+
+    def __init__(
+        self,
+        fills: Sequence[Fill],
+        n_samples: int,
+        widths: Sequence[int],
+        *,
+        window_bytes: int,
+        device: torch.device | None = None,
+    ) -> None:
+        self.n_samples = n_samples
+        self._fills = list(fills)
+        self._widths = list(widths)
+        self._device = device or torch.device("cpu")
+        rows = min(max(window_bytes // (4 * sum(self._widths)), FEWEST_ROWS), n_samples)
+        self.rows_of_stretch = max(1, rows // STRETCHES)
+        self._stretches_of_window = rows // self.rows_of_stretch
+
+    def epoch(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Yield every sample once, in random order; the last batch may be short."""
+        rest = Batch([torch.empty(0, d) for d in self._widths], torch.empty(0, dtype=torch.int64))
+        for window in self._windows(generator):
+            order = torch.randperm(len(window), generator=generator)
+            missing = batch_size - len(rest)
+            # What was left of the window before goes first; it was copied out of its memory.
+            rest = _joined(rest, _picked(window, order[:missing]))
+            if len(rest) < batch_size:
+                continue
+            yield self._placed(rest)
+            begin = missing
+            while begin + batch_size <= len(window):
+                yield self._placed(_picked(window, order[begin : begin + batch_size]))
+                begin += batch_size
+            rest = _picked(window, order[begin:])
+        if len(rest):
+            yield self._placed(rest)
+
+    def blocks(self, rows: int) -> Iterator[list[Tensor]]:
+        """Yield the samples in their order, `rows` at a time."""
+        starts = range(0, self.n_samples, rows)
+        spans = [[(start, min(start + rows, self.n_samples))] for start in starts]
+        for window in self._read_ahead(spans, rows):
+            yield [view.to(self._device) for view in window.views]
+
+    def _windows(self, generator: torch.Generator) -> Iterator[Batch]:
+        """Yield windows of rows; each is used up before the next one is asked for."""
+        size = self.rows_of_stretch
+        starts = torch.arange(0, self.n_samples, size)
+        starts = starts[torch.randperm(len(starts), generator=generator)]
+        windows = [
+            # In the order of the data, as a disk reads best; the rows are permuted later.
+            [(start, min(start + size, self.n_samples)) for start in chosen.sort().values.tolist()]
+            for chosen in starts.split(self._stretches_of_window)
+        ]
+        yield from self._read_ahead(windows, size * self._stretches_of_window)
+
+    def _read_ahead(self, windows: Sequence[list[tuple[int, int]]], rows: int) -> Iterator[Batch]:
+        """Read window after window into two places in turns, one ahead of what is used."""
+        places = [[torch.empty(rows, d) for d in self._widths] for _ in range(2)]
+        with ThreadPoolExecutor(1, thread_name_prefix="dwcl-reading") as reader:
+            ahead: Future[Batch] = reader.submit(self._read, windows[0], places[0])
+            for position in range(1, len(windows) + 1):
+                window = ahead.result()
+                if position < len(windows):
+                    ahead = reader.submit(self._read, windows[position], places[position % 2])
+                yield window
+
+    def _read(self, spans: list[tuple[int, int]], places: Sequence[Tensor]) -> Batch:
+        filled = 0
+        for start, stop in spans:
+            for fill, place in zip(self._fills, places, strict=True):
+                fill(start, place[filled : filled + stop - start])
+            filled += stop - start
+        index = torch.cat([torch.arange(start, stop) for start, stop in spans])
+        return Batch([place[:filled] for place in places], index)
+
+    def _placed(self, batch: Batch) -> Batch:
+        return Batch([view.to(self._device) for view in batch.views], batch.index.to(self._device))
+
+
+def _picked(window: Batch, rows: Tensor) -> Batch:
+    return Batch([view.index_select(0, rows) for view in window.views], window.index[rows])
+
+
+def _joined(first: Batch, second: Batch) -> Batch:
+    if not len(first):
+        return second
+    views = [torch.cat(pair) for pair in zip(first.views, second.views, strict=True)]
+    return Batch(views, torch.cat([first.index, second.index]))

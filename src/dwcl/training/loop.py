@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from dwcl.nn import steps_in_place
 from dwcl.streams import RandomStreams
-from dwcl.training.batches import Batch, InMemory
+from dwcl.training.batches import Batch, Source
 from dwcl.training.callbacks import Callback, Record
 from dwcl.training.checkpoint import Keeper, Snapshot
 from dwcl.training.session import Interrupted, StopRequest
 
 OptimiserReset: TypeAlias = Literal["never", "phase", "epoch"]
-
-# Rows that go through the networks at once when nothing is learnt. Every block has this many, the
-# last one filled up with zeros: the matrix products then have one shape, whatever the number of
-# samples, and a sample's embedding does not depend on which samples it came with.
-EMBEDDING_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -64,7 +58,7 @@ class Trainer:
     ----------
     networks : torch.nn.Module
         What is trained. A parameter that a phase's loss does not touch stays as it is.
-    source : InMemory
+    source : Source
         The data.
     streams : RandomStreams
         Randomness of the shuffles.
@@ -86,7 +80,7 @@ class Trainer:
     def __init__(
         self,
         networks: nn.Module,
-        source: InMemory,
+        source: Source,
         streams: RandomStreams,
         *,
         batch_size: int,
@@ -248,33 +242,3 @@ class Trainer:
 
     def _new_optimiser(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.networks.parameters(), lr=self._learning_rate, fused=True)
-
-
-def embed(
-    networks: nn.Module, source: InMemory, forward: Callable[[list[Tensor]], Sequence[Tensor]]
-) -> list[Tensor]:
-    """Send all samples through `forward` in their order, without gradients, in single precision.
-
-    Parameters
-    ----------
-    networks : torch.nn.Module
-        What `forward` uses; put into evaluation mode.
-    source : InMemory
-        The samples.
-    forward : callable
-        From the views of a block to one or more tensors with a row per sample.
-
-    Returns
-    -------
-    list of Tensor
-        The outputs of `forward`, n rows each.
-    """
-    networks.eval()
-    outputs: list[list[Tensor]] = []
-    with torch.no_grad():
-        for block in source.blocks(EMBEDDING_ROWS):
-            rows = len(block[0])
-            missing = EMBEDDING_ROWS - rows
-            filled = [functional.pad(x, (0, 0, 0, missing)) for x in block] if missing else block
-            outputs.append([out[:rows] for out in forward(filled)])
-    return [torch.cat(parts) for parts in zip(*outputs, strict=True)]

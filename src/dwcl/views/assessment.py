@@ -11,11 +11,12 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from dwcl.clustering.kmeans import kmeans
+from dwcl.clustering.minibatch import cluster
+from dwcl.clustering.tables import Table
 from dwcl.errors import SettingError
 from dwcl.streams import RandomStreams
 from dwcl.views.discrepancy import cmi
-from dwcl.views.quality import QualityMeasure, finite
+from dwcl.views.quality import QualityMeasure, finite, judge
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ def by_agreement(quality: tuple[float, ...], agreement: tuple[tuple[float, ...],
 
 
 def assess(
-    features: Sequence[Tensor],
+    features: Sequence[Table],
     names: Sequence[str],
     n_clusters: int,
     *,
@@ -109,12 +110,13 @@ def assess(
     n_init: int,
     streams: RandomStreams,
     stage: str,
+    exact: int | None = None,
 ) -> Assessment:
     """Cluster each view, judge it, compare it with the others, and choose the best.
 
     Parameters
     ----------
-    features : sequence of Tensor, n × d_v
+    features : sequence of Tensor or Table, n × d_v
         H or Ĥ of each view.
     names : sequence of str
         The views' names; randomness goes by them, so that the order of views has no influence.
@@ -126,20 +128,20 @@ def assess(
         Chooses among all.
     streams, stage : RandomStreams, str
         Randomness, and the name of the moment for it.
+    exact : int, optional
+        Bytes of a view's features up to which k-means works on all of them at once; without a
+        bound unless given.
     """
-    labels = [
-        kmeans(h, n_clusters, n_init=n_init, generator=streams.torch("kmeans", stage, name)).labels
-        for h, name in zip(features, names, strict=True)
-    ]
-    qualities = tuple(
-        finite(
-            quality(h, found, streams.torch("quality", stage, name)), f"quality of view '{name}'"
-        )
-        for h, found, name in zip(features, labels, names, strict=True)
-    )
+    labels, qualities = [], []
+    for h, name in zip(features, names, strict=True):
+        generator = streams.torch("kmeans", stage, name)
+        found = cluster(h, n_clusters, n_init=n_init, generator=generator, budget=exact).labels
+        judged = judge(quality, h, found, streams.torch("quality", stage, name))
+        labels.append(found)
+        qualities.append(finite(judged, f"quality of view '{name}'"))
     agreement = _symmetric(labels)
-    best = _position(choose(qualities, agreement), len(names))
-    return Assessment(tuple(names), torch.stack(labels), qualities, agreement, best)
+    best = _position(choose(tuple(qualities), agreement), len(names))
+    return Assessment(tuple(names), torch.stack(labels), tuple(qualities), agreement, best)
 
 
 def _position(chosen: Any, n_views: int) -> int:

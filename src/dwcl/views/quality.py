@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dwcl.clustering.silhouette import silhouette
+from dwcl.clustering.tables import Table
 from dwcl.errors import SettingError
 
 
@@ -30,13 +31,22 @@ class SilhouetteQuality:
     def __init__(self, budget: int) -> None:
         self.budget = budget
 
-    def __call__(self, features: Tensor, labels: Tensor, generator: torch.Generator, /) -> float:
+    def __call__(self, features: Table, labels: Tensor, generator: torch.Generator, /) -> float:
         """Return the mean silhouette of a view's clusters."""
         return silhouette(features, labels, budget=self.budget, generator=generator).mean
 
     def samples_used(self, n_samples: int) -> int:
         """Tell how many samples the measure looks at."""
         return min(n_samples, self.budget)
+
+
+def judge(
+    quality: QualityMeasure, features: Table, labels: Tensor, generator: torch.Generator
+) -> Any:
+    """Let a measure judge a view; a function of the user gets a tensor of all its features."""
+    if isinstance(quality, SilhouetteQuality):
+        return quality(features, labels, generator)
+    return quality(features[:], labels, generator)
 
 
 def finite(value: Any, what: str) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from dwcl.data import ondisk
 from dwcl.data.multiview import Matrix
 from dwcl.data.readers.base import Reading, Request, reading, register
 from dwcl.data.readers.layout import Unusable, Variable, infer
@@ -65,9 +66,13 @@ def read_npy(path: Path, request: Request) -> Reading:
 
 
 def load_array(path: Path) -> Variable:
-    """Load one ``.npy`` file."""
+    """Load one ``.npy`` file; a large table stays there, and its rows are read when needed."""
     with reading(path, "a NumPy array"):
         try:
+            if path.stat().st_size >= ondisk.WORTHWHILE:
+                table = ondisk.FileTable.of_npy(path)
+                if table is not None:
+                    return table
             return np.load(path, allow_pickle=False)
         except ValueError as error:
             return _not_unpickled(error)

@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 import scipy.sparse as sp
 
+from dwcl.data import ondisk
 from dwcl.data.readers.base import Reading, Request, reading, register
 from dwcl.data.readers.layout import Unusable, Variable, infer
 
@@ -35,7 +36,7 @@ def read_hdf5(path: Path, request: Request) -> Reading:
     kind = "MATLAB v7.3 (HDF5)" if is_matlab else "HDF5"
     with reading(path, f"a file of type {kind}"), h5py.File(path, "r") as file:
         is_matlab = is_matlab or any("MATLAB_class" in item.attrs for item in _items(file))
-        variables = _matlab_variables(file) if is_matlab else _plain_variables(file)
+        variables = _matlab_variables(file) if is_matlab else _plain_variables(file, path)
     return infer(variables, request).of_type("MATLAB v7.3 (HDF5)" if is_matlab else kind)
 
 
@@ -101,24 +102,26 @@ def _characters(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 # -- any other -------------------------------------------------------------------------------------
 
 
-def _plain_variables(file: h5py.File) -> dict[str, Variable]:
+def _plain_variables(file: h5py.File, path: Path) -> dict[str, Variable]:
     variables: dict[str, Variable] = {}
 
     def visit(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset):
-            variables[name] = _plain_variable(item)
+            variables[name] = _plain_variable(item, path)
 
     file.visititems(visit)
     return variables
 
 
-def _plain_variable(item: h5py.Dataset) -> Variable:
+def _plain_variable(item: h5py.Dataset, path: Path) -> Variable:
     if item.shape is None:
         return Unusable("empty")
     if h5py.check_string_dtype(item.dtype) is not None:
         return np.asarray(item.asstr()[()], dtype=np.str_)
     if item.dtype.names is not None or item.dtype.kind not in "biufc":
         return Unusable(f"of type {item.dtype}")
+    if item.ndim == 2 and item.nbytes >= ondisk.WORTHWHILE:
+        return ondisk.Hdf5Table(path, item.name)  # its rows are read when needed
     return np.asarray(item[()])
 
 

@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from dwcl.data.ondisk import DiskTable
 from dwcl.data.readers.base import Reading, Request
 from dwcl.data.readers.label_vectors import (
     LabelVector,
@@ -275,6 +276,8 @@ def _without_graphs(
 
 def _is_graph(table: Any) -> bool:
     """Tell relations of samples from features: each is as related to itself as any other is."""
+    if isinstance(table, DiskTable):
+        table = np.asarray(table)
     diagonal = table.diagonal()
     return bool((diagonal == diagonal[0]).all()) or is_symmetric(table)
 
@@ -302,7 +305,9 @@ def _nothing_found(variables: Mapping[str, Variable]) -> str:
 
 def is_numeric(value: Variable) -> bool:
     """Tell arrays of numbers (complex ones too, which are refused later, by name)."""
-    return sp.issparse(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biufc")
+    if isinstance(value, np.ndarray | DiskTable):
+        return value.dtype.kind in "biufc"
+    return bool(sp.issparse(value))
 
 
 def is_table(value: Variable) -> bool:
