@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from dwcl.bench.report import Figure, SpeedReport
 
 app = typer.Typer(
-    help="Measure the speed on this machine.", no_args_is_help=True, rich_markup_mode=None
+    help="Measure speed and memory on this machine.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
 @app.callback()
 def options() -> None:
-    """Measure the speed on this machine."""
+    """Measure speed and memory on this machine."""
 
 
 @app.command()
@@ -74,6 +74,36 @@ def speed(
     say("silhouette")
     sizes = (500,) if short else (5_000, 20_000)
     report.figures += measure_silhouette(sizes, rounds=min(rounds, 3), threads=threads)
+    if json:
+        print_json(report.as_dict())
+    else:
+        _show(report)
+
+
+@app.command()
+@guarded
+def memory(
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads [default: PyTorch's number].")
+    ] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds of turns.")] = 3,
+    short: Annotated[
+        bool, typer.Option("--short", help="Small sizes: whether it runs, not how much it takes.")
+    ] = False,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Measure the peak memory of a fit on 6.3 GB of data, which are made in a temporary folder."""
+    from dwcl.bench.memory import measure_memory
+    from dwcl.bench.report import SpeedReport, circumstances
+
+    if not (quiet or json):
+        messages().print("measuring fits in processes of their own …")
+    sizes: dict[str, Any] = {}
+    if short:
+        sizes = {"n_samples": 600, "widths": (40, 30), "fitting": 300, "silhouette": 500}
+    figures, facts = measure_memory(**sizes, rounds=rounds, threads=threads)
+    report = SpeedReport(figures, facts, circumstances(threads))
     if json:
         print_json(report.as_dict())
     else:
