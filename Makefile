@@ -15,7 +15,7 @@ help:
 	@echo "make test-all  the slow tests too"
 	@echo "make check     formatting, lint and types"
 	@echo "make format    put the formatting right"
-	@echo "make bench     measure the speed against named references"
+	@echo "make bench     measure speed and memory against named references"
 	@echo "make clean     remove the environment and everything that was made"
 
 demo: $(READY)
@@ -38,6 +38,7 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/dwcl bench speed
+	$(BIN)/dwcl bench memory
 
 clean:
 	rm -rf $(VENV) build dist demo runs .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

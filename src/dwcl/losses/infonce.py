@@ -16,9 +16,10 @@ a kind are one batched product: the number of operations does not grow with that
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -42,32 +43,56 @@ def infonce(zs: Sequence[Tensor], pairs: Sequence[tuple[int, int]], temperature:
     Tensor, P × 2b
         Row losses: the first b are of the pair's first view, the others of its second.
     """
-    used = sorted({v for pair in pairs for v in pair})
-    place = {v: position for position, v in enumerate(used)}
+    used, sides = _sides(tuple(pairs), zs[0].device)
     # U × b × d for the U views that are used, so that Gram entries are s/τ
     z = torch.stack([zs[v] for v in used]) / math.sqrt(temperature)
-    left, right = (
-        torch.tensor([place[pair[side]] for pair in pairs], device=z.device) for side in (0, 1)
-    )
-    rows: Tensor = _RowLosses.apply(z, left, right)  # type: ignore[no-untyped-call]
+    rows: Tensor = _RowLosses.apply(z, sides)  # type: ignore[no-untyped-call]
     return rows
 
 
+class _Sides(NamedTuple):
+    """Positions of the first and the second view of each pair (P each), among those used.
+
+    `alone` and `apart` are the positions of the pairs of a view with itself, and of the others.
+    """
+
+    left: Tensor
+    right: Tensor
+    alone: Tensor
+    apart: Tensor
+
+
+@functools.lru_cache(maxsize=64)
+def _sides(pairs: tuple[tuple[int, int], ...], device: torch.device) -> tuple[list[int], _Sides]:
+    """List the views that are used, and put the positions of the pairs on a device.
+
+    Once for all steps of a phase: each time, a GPU would have to wait for the copy.
+    """
+    used = sorted({v for pair in pairs for v in pair})
+    left, right = ([used.index(pair[side]) for pair in pairs] for side in (0, 1))
+    alone = [p for p, (v, w) in enumerate(pairs) if v == w]
+    apart = [p for p, (v, w) in enumerate(pairs) if v != w]
+    indices = (
+        torch.tensor(i, dtype=torch.int64, device=device) for i in (left, right, alone, apart)
+    )
+    return used, _Sides(*indices)
+
+
 class _RowLosses(torch.autograd.Function):
-    """Row losses (P × 2b) of pairs of views (positions `left`, `right` in z, U × b × d).
+    """Row losses (P × 2b) of pairs of views, which are positions in z (U × b × d).
 
     With a backward step of its own: each Gram block is exponentiated once for all rows' gradients,
     where automatic differentiation would walk through every block for each of the operations.
     """
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    def forward(ctx: Any, z: Tensor, sides: _Sides) -> Tensor:
+        left, right, alone, apart = sides
         within = z @ z.mT  # U × b × b
         # Before the diagonal goes: a view and itself have their block already.
-        alone = left == right
         across = z.new_empty(len(left), z.shape[1], z.shape[1])  # P × b × b
         across[alone] = within[left[alone]]
-        across[~alone] = z[left[~alone]] @ z[right[~alone]].mT
+        across[apart] = z[left[apart]] @ z[right[apart]].mT
         within.diagonal(dim1=1, dim2=2).fill_(-torch.inf)  # a row is not compared with itself
         inside = within.logsumexp(dim=2)  # U × b; −inf where there is no other row
         log_v = torch.logaddexp(inside[left], across.logsumexp(dim=2))  # P × b
@@ -78,7 +103,7 @@ class _RowLosses(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         z, left, right, within, inside, across, log_v, log_w = ctx.saved_tensors
         grad_v, grad_w = grad.tensor_split(2, dim=1)  # P × b each
         # ∂ log Σ exp is a softmax, over the entries inside the view and across the pair together.
@@ -94,4 +119,4 @@ class _RowLosses(torch.autograd.Function):
         share.index_add_(0, right, grad_w * (inside[right] - log_w).exp())
         inner = (within - inside.nan_to_num(neginf=0.0)[:, :, None]).exp_().mul_(share[:, :, None])
         grad_z += (inner + inner.mT) @ z
-        return grad_z, None, None
+        return grad_z, None

@@ -2,6 +2,7 @@ r"""Dual-Weighted Contrastive Learning for multi-view clustering."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, cast
@@ -290,7 +291,7 @@ class DWCL(DeepMultiViewClusterer):
             zs = networks.project(hs)
             rows = infonce(zs, [(p.v, p.w) for p in pairs], self.temperature)  # P × 2b
             by_pair = rows.mean(dim=1)
-            weights = by_pair.new_tensor([p.weight for p in pairs])
+            weights = _weights(tuple(pairs), by_pair.device, by_pair.dtype)
             parts["contrast"] = by_pair
             total = total + self.contrast_weight * (weights * by_pair).sum()
         if self.reconstruction_weight:
@@ -371,6 +372,12 @@ def reconstruct(networks: ViewNetworks, batch: Batch) -> LossTerms:
     """Σ MSE of the views, for one batch of the pre-training."""
     by_view = reconstruction(batch.views, networks.decode(networks.encode(batch.views)))
     return LossTerms(by_view.sum(), {"reconstruction": by_view})
+
+
+@functools.lru_cache(maxsize=16)
+def _weights(pairs: tuple[Pair, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Put the weights of the pairs (P) on a device, once for all steps of a phase."""
+    return torch.tensor([pair.weight for pair in pairs], dtype=dtype, device=device)
 
 
 def _factor(setting: bool | Callable[..., float], default: Callable[..., float]) -> Any:
