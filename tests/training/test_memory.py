@@ -24,7 +24,7 @@ def test_the_plan_follows_from_size_and_budget() -> None:
     assert not MemoryPlan.of(1000, (200, 50), 2e-3).streamed
     assert MemoryPlan.of(1001, (200, 50), 2e-3).streamed
     plan = MemoryPlan.of(60_000, (3072, 5376, 512, 5376, 5376, 1239, 5376), 2.0)
-    assert plan == MemoryPlan(True, 250_000_000, 500_000_000, 333_333_333)
+    assert plan == MemoryPlan(True, 125_000_000, 500_000_000, 333_333_333)
 
 
 def test_the_estimate_by_hand() -> None:

@@ -28,7 +28,7 @@ class MemoryPlan:
         Whether batches are read as they are needed: data in single precision and their shuffled
         copy would take more than the budget.
     window : int
-        Bytes of a window of streamed data; an eighth of the budget.
+        Bytes of a window of streamed data, of which two are held; a sixteenth of the budget.
     features : int
         Bytes up to which features of all samples are held in memory; a quarter of the budget.
     exact : int
@@ -47,7 +47,7 @@ class MemoryPlan:
         allowed = int(budget * GIGABYTE)
         return cls(
             streamed=2 * _table(n_samples, sum(widths)) > allowed,
-            window=allowed // 8,
+            window=allowed // 16,
             features=allowed // 4,
             exact=allowed // 6,
         )
