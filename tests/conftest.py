@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -58,6 +59,23 @@ def small() -> dict[str, Any]:
         "threads": 1,
         "precision": "fp32",
     }
+
+
+@pytest.fixture
+def no_room() -> Callable[[int], AbstractContextManager[None]]:
+    """Let no file of this process grow beyond so many bytes: the system refuses, as if full."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def limited(room: int) -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limited
 
 
 @dataclass

@@ -8,15 +8,18 @@ import math
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors import SafetensorError
 
 from dwcl.errors import FileError
-from dwcl.files import atomic, locked, sha256_of, write_json, write_text
+from dwcl.files import atomic, locked, sha256_of, write_json, write_tensors, write_text
 
 
 @pytest.fixture
@@ -56,6 +59,71 @@ def test_a_full_disk_is_a_message(tmp_path: Path) -> None:
     match = r"Cannot write .*a\.txt: No space left on device\. Choose a folder"
     with pytest.raises(FileError, match=match), atomic(target):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_and_then_its_name_are_put_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    sync, move = os.fsync, Path.replace
+
+    def fsync(handle: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        sync(handle)
+
+    def replace(self: Path, target: Path) -> Path:
+        done.append("rename")
+        return move(self, target)
+
+    monkeypatch.setattr("os.fsync", fsync)
+    monkeypatch.setattr(Path, "replace", replace)
+    write_text(tmp_path / "a.txt", "text")
+    assert done == ["file", "rename", "folder"]
+
+
+@pytest.mark.parametrize(("number", "fails"), [(errno.EINVAL, False), (errno.EIO, True)])
+def test_a_system_that_cannot_sync_folders_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, fails: bool
+) -> None:
+    sync = os.fsync
+
+    def fsync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, os.strerror(number))
+        sync(handle)
+
+    monkeypatch.setattr("os.fsync", fsync)
+    if fails:
+        with pytest.raises(FileError, match="Input/output error"):
+            write_text(tmp_path / "a.txt", "text")
+    else:
+        write_text(tmp_path / "a.txt", "text")
+    assert (tmp_path / "a.txt").read_text() == "text"
+
+
+def test_tensors_that_find_no_room_are_a_message(
+    tmp_path: Path, no_room: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    target = tmp_path / "a.safetensors"
+    known = write_tensors(target, {"a": torch.zeros(3)})
+    assert known == sha256_of(target)
+    match = r"Cannot write .*a\.safetensors: File too large\. Choose"
+    with no_room(1000), pytest.raises(FileError, match=match):
+        write_tensors(target, {"a": torch.zeros(3000)})
+    assert known == sha256_of(target)
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_trouble_that_is_not_the_disk_s_keeps_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise SafetensorError("the header is too large")
+
+    monkeypatch.setattr("safetensors.torch.save_file", refuse)
+    with pytest.raises(SafetensorError, match="too large"):
+        write_tensors(tmp_path / "a.safetensors", {"a": torch.zeros(3)})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -133,6 +201,14 @@ def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
             locked(path).__enter__()
     with locked(path):  # free again, though the file is still there
         pass
+
+
+def test_a_lock_needs_no_room(
+    tmp_path: Path, no_room: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    path = tmp_path / "lock"
+    with no_room(0), locked(path), pytest.raises(FileError, match=r"Another run \(process unkn"):
+        locked(path).__enter__()
 
 
 def test_a_lock_whose_file_its_holder_removed_is_taken_anew(

@@ -34,7 +34,7 @@ class ModelError(DwclError, ValueError):
 
 
 class TrainingError(DwclError, RuntimeError):
-    """Training cannot go on: the loss is no longer a finite number."""
+    """Training cannot go on: the loss is no longer a finite number, or has exploded."""
 
 
 class MissingExtraError(DwclError, ImportError):

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dwcl.errors import DwclError, FileError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 _LOCK_ATTEMPTS = 100
+_NO_SYNC_OF_FOLDERS = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM}
 
 
 @contextlib.contextmanager
@@ -35,12 +41,46 @@ def atomic(target: Path) -> Iterator[Path]:
             os.fsync(written.fileno())
         temporary.chmod(0o666 & ~umask())
         temporary.replace(target)
+        sync_folder(target.parent)
     except DwclError:
         raise  # a FileError about another file is an OSError too, and has its own words
     except OSError as failure:
         raise unwritable(target, failure) from failure
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk: a file that was renamed has its name only then.
+
+    Some systems know no such thing; there a name is as safe as it can be.
+    """
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as failure:
+        if failure.errno not in _NO_SYNC_OF_FOLDERS:
+            raise
+
+
+def write_tensors(target: Path, tensors: Mapping[str, Tensor]) -> str:
+    """Write a safetensors file whole or not at all; returns its SHA-256."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    with atomic(target) as temporary:
+        try:
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary)
+        except SafetensorError as failure:
+            # The library has no exception for a full disk; the system's number is in its message.
+            number = re.search(r"os error (\d+)", str(failure))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) from failure
+        return sha256_of(temporary)
 
 
 def write_text(target: Path, text: str) -> None:
@@ -76,10 +116,11 @@ def locked(path: Path) -> Iterator[None]:
     process. Only the holder may remove the file.
     """
     with _open_lock(path) as file:
-        file.seek(0)
-        file.truncate()
-        file.write(str(os.getpid()))
-        file.flush()
+        # The number is for people; a disk with no room for it does not make the lock less of one.
+        # Written past Python's buffer, which would be written again when the file is closed.
+        with contextlib.suppress(OSError):
+            os.ftruncate(file.fileno(), 0)
+            os.write(file.fileno(), str(os.getpid()).encode())
         yield
 
 

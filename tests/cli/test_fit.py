@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import scipy.io
 from dwcl import MultiView, load_model
 from dwcl.cli.fit import _stem, count_clusters, free_folder, gather_settings, recipe_notes
 from dwcl.data.writers import write_npz
-from dwcl.errors import DataError, FileError, SettingError
+from dwcl.errors import DataError, FileError, SettingError, TrainingError
 from dwcl.methods.dwcl import DWCL
 from dwcl.training.loop import Trainer
 
@@ -332,8 +333,60 @@ def test_a_run_that_cannot_be_written_costs_no_training(
         done = dwcl("fit", file, "-k", 3, "--out", "run", "-q", *small_options)
     assert done.exit_code == 2
     assert "No space left" in done.stderr
-    assert "kept in run.unfinished. Once the place is free, dwcl resume run writes" in done.stderr
+    assert "kept in run.unfinished, up to its last checkpoint. Once the place is" in done.stderr
+    assert "free, dwcl resume run writes" in done.stderr
     monkeypatch.delattr(Trainer, "_step")  # nothing is trained again
     assert dwcl("resume", "run", "-q").exit_code == 0
     assert Path("run/labels.csv").is_file()
     assert not Path("run.unfinished").exists()
+
+
+def test_a_disk_that_fills_up_costs_no_training(
+    dwcl: Command,
+    file: Path,
+    small_options: list[str],
+    no_room: Callable[[int], AbstractContextManager[None]],
+) -> None:
+    """The job fits and is noted; networks do not, neither in checkpoints nor in the run folder."""
+    arguments = ["fit", file, "-k", 3, "--out", "run", "-q", *small_options]
+    with no_room(4_000):
+        done = dwcl(*arguments)
+    assert done.exit_code == 2
+    first, *_, last = done.stderr.splitlines()
+    assert first.startswith("The state of the run could not be saved, and what was saved before")
+    assert last.startswith("dwcl: Cannot write ")
+    assert "File too large" in last
+    assert [path.name for path in Path().iterdir()] == ["data.npz"]  # there is nothing to keep
+    assert dwcl(*arguments).exit_code == 0
+
+
+def test_divergence_tells_where_the_last_good_state_is(
+    dwcl: Command, file: Path, small_options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise TrainingError("The loss exploded in phase 'contrast-1', epoch 3.")
+
+    arguments = ["fit", file, "-k", 3, "--out", "run", "-q", *small_options]
+    with monkeypatch.context() as patch:
+        patch.setattr("dwcl.methods.dwcl.DWCL.contrast", broken)
+        done = dwcl(*arguments)
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "dwcl: The loss exploded in phase 'contrast-1', epoch 3. The last good state is kept in "
+        "run.unfinished. To fit with other settings, add --force, which discards it, or give "
+        "another --out.\n"
+    )
+    assert Path("run.unfinished/checkpoint-000001.json").exists()
+    assert dwcl(*arguments, "--force").exit_code == 0
+
+
+def test_a_rate_beyond_reason_leaves_nothing_to_keep(
+    dwcl: Command, file: Path, small_options: list[str]
+) -> None:
+    options = [*small_options, "--set", "learning_rate=1e30"]
+    done = dwcl("fit", file, "-k", 3, "--out", "run", "-q", *options)
+    assert done.exit_code == 2
+    assert "in phase 'pretrain', epoch " in done.stderr
+    assert "in view 'view1', 'view2'" in done.stderr
+    assert "kept" not in done.stderr
+    assert [path.name for path in Path().iterdir()] == ["data.npz"]

@@ -94,6 +94,41 @@ def test_other_data_under_the_same_name_are_refused(
     assert "belong to another run: data differ" in result.stderr
 
 
+@pytest.mark.parametrize("harm", ["newest", "all"])
+def test_damaged_checkpoints_are_told(
+    dwcl: Callable[..., Any],
+    breaking: Callable[[int], Any],
+    file: Path,
+    small_options: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    place: Path,
+    harm: str,
+) -> None:
+    arguments = [file, "-k", 3, "--checkpoint-every", 0, *small_options]
+    broken_off(dwcl, breaking, *arguments)
+    monkeypatch.undo()
+    monkeypatch.chdir(place)
+    found = sorted(Path("run.unfinished").glob("checkpoint-*.safetensors"))
+    assert len(found) == 2
+    for path in found if harm == "all" else found[1:]:
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+    result = dwcl("resume", "run", "-q")
+    if harm == "newest":
+        assert result.exit_code == 0
+        assert "is damaged (its tensors have changed" in result.stderr
+        assert "the one before it is used." in result.stderr
+        return
+    assert result.exit_code == 2
+    assert "No checkpoint in run.unfinished is whole" in result.stderr
+    assert "give --force to 'dwcl fit'" in result.stderr
+    assert not Path("run").exists()
+    assert sorted(Path("run.unfinished").glob("checkpoint-*.safetensors")) == found
+    assert dwcl("fit", *arguments, "--out", "run", "-q").exit_code == 2
+    assert dwcl("fit", *arguments, "--out", "run", "-q", "--force").exit_code == 0
+
+
 def test_nothing_to_go_on_with_is_told(dwcl: Callable[..., Any]) -> None:
     result = dwcl("resume", "nowhere")
     assert result.exit_code == 2

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
+import math
 import os
 import random
 import signal
@@ -16,11 +18,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from dwcl import DWCL, Checkpoints, MultiView, make_multiview, save_model
 from dwcl.errors import FileError, ModelError, SettingError, TrainingError
+from dwcl.methods.dwcl import reconstruct
 from dwcl.training.callbacks import Callback, Record
-from dwcl.training.loop import Trainer
+from dwcl.training.loop import LossTerms, Trainer
 
 
 class BrokenError(Exception):
@@ -109,6 +113,7 @@ def test_broken_between_any_two_steps(
     monkeypatch.setattr(Trainer, "_step", counted_again)
     model.fit(data, checkpoint=tmp_path / "c")
     assert done[0] == 28 - (step - 1)  # nothing is done twice, nothing is left out
+    assert without_times(model.history_) == without_times(whole.history_)
     assert bytes_of(model, tmp_path / "a") == bytes_of(whole, tmp_path / "b")
 
 
@@ -237,13 +242,43 @@ def test_two_fits_in_one_folder_are_refused(
 
 
 def test_divergence_keeps_the_last_good_state(
-    tmp_path: Path, data: MultiView, short: dict[str, Any]
+    tmp_path: Path, data: MultiView, short: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = short | {"learning_rate": 1e30, "scaling": "none"}
-    with pytest.raises(TrainingError, match="phase 'pretrain'"):
-        DWCL(3, **settings, random_state=0).fit(data, checkpoint=Checkpoints(tmp_path, every=0))
-    for path in tmp_path.glob("*.json"):
-        assert "NaN" not in path.read_text()
+    """Something breaks in the second epoch's third batch of four, and is put right afterwards."""
+    whole = DWCL(3, **short, random_state=0).fit(data)
+    model = DWCL(3, **short, random_state=0)
+    calls = [0]
+
+    def break_down(*args: Any) -> LossTerms:
+        calls[0] += 1
+        terms = reconstruct(*args)
+        if calls[0] < 7:
+            return terms
+        by_view = terms.parts["reconstruction"] * torch.tensor([1.0, math.nan])
+        return LossTerms(by_view.sum(), {"reconstruction": by_view})
+
+    match = r"became nan in phase 'pretrain', epoch 2, first seen in view 'view2'"
+    with monkeypatch.context() as patch:
+        patch.setattr("dwcl.methods.dwcl.reconstruct", break_down)
+        with pytest.raises(TrainingError, match=match):
+            model.fit(data, checkpoint=Checkpoints(tmp_path / "c", every=0))
+    newest = max((tmp_path / "c").glob("*.json"))
+    position = json.loads(newest.read_text("utf-8"))["plain"]["position"]
+    assert (position["epochs_over"], position["steps_over"]) == (1, 2)
+    model.fit(data, checkpoint=tmp_path / "c")
+    assert bytes_of(model, tmp_path / "a") == bytes_of(whole, tmp_path / "b")
+
+
+@pytest.mark.parametrize("rate", [10.0, 1e3, 1e30])
+def test_a_rate_beyond_reason_stops_the_run(
+    tmp_path: Path, data: MultiView, short: dict[str, Any], rate: float
+) -> None:
+    settings = short | {"learning_rate": rate, "encoder": (32, 32, 32), "pretrain_epochs": 1000}
+    match = (
+        r"The loss (became|exploded) .*in phase 'pretrain', epoch \d, first seen in view 'view1'"
+    )
+    with pytest.raises(TrainingError, match=match):
+        DWCL(3, **settings, random_state=0).fit(data, checkpoint=tmp_path)
 
 
 def test_a_damaged_checkpoint_is_said_and_the_run_still_ends_alike(

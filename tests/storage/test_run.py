@@ -12,7 +12,14 @@ import pytest
 
 from dwcl import DWCL, MultiView, load_model, make_multiview
 from dwcl.errors import FileError, ModelError
-from dwcl.storage.run import check_free, labels_csv, read_run, seconds_by_phase, write_run
+from dwcl.storage.run import (
+    check_free,
+    is_written,
+    labels_csv,
+    read_run,
+    seconds_by_phase,
+    write_run,
+)
 
 
 @pytest.fixture
@@ -103,6 +110,37 @@ def test_a_failure_while_writing_leaves_nothing(
     with pytest.raises(FileError, match="No space left"):
         write_run(tmp_path / "run", model, data, facts={})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_process_leaves_its_half_in_the_workshop(
+    tmp_path: Path, data: MultiView, model: DWCL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "workshop").mkdir()
+    seen: list[Path] = []
+    monkeypatch.setattr("dwcl.storage.run.sync_folder", seen.append)
+    monkeypatch.setattr(
+        "dwcl.storage.run.history_lines",
+        lambda _: "".join(seen.append(path) or "" for path in (tmp_path / "workshop").iterdir()),
+    )
+    folder = write_run(tmp_path / "run", model, data, facts={}, workshop=tmp_path / "workshop")
+    half, synced = seen
+    assert half.parent == tmp_path / "workshop"
+    assert not half.exists()
+    assert folder.is_dir()
+    assert synced == tmp_path  # the run's name is on the disk before anything else is removed
+
+
+def test_a_run_is_known_by_what_it_was_made_of(
+    tmp_path: Path, data: MultiView, small: dict[str, Any]
+) -> None:
+    model = DWCL(3, **small, random_state=0).fit(data)
+    assert not is_written(tmp_path / "run", model, data)
+    folder = write_run(tmp_path / "run", model, data, facts={})
+    assert is_written(folder, DWCL(3, **small, random_state=0), data)
+    assert not is_written(folder, DWCL(3, **small, random_state=1), data)
+    assert not is_written(folder, DWCL(2, **small, random_state=0), data)
+    assert not is_written(folder, DWCL(3, **small), data)
+    assert not is_written(folder, DWCL(3, **small, random_state=0), data.take(range(39)))
 
 
 def test_a_former_run_survives_a_failure(

@@ -74,6 +74,42 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert (unfinished.folder / "thesis.tex").exists()
 
 
+def test_what_a_process_killed_at_the_very_start_left_is_its_own(tmp_path: Path) -> None:
+    unfinished = Unfinished(tmp_path / "run")
+    unfinished.folder.mkdir()
+    (unfinished.folder / ".job.json.x7gh2").write_text('{"form')
+    with unfinished.held():
+        unfinished.begin({"n": 1})
+        assert sorted(p.name for p in unfinished.folder.iterdir()) == ["job.json", "run.lock"]
+
+
+def test_a_process_killed_while_it_tidied_up_leaves_what_is_known_as_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unfinished = Unfinished(tmp_path / "run")
+    unfinished.folder.mkdir()
+    unfinished.begin({"n": 1})
+    for name in ("a", "checkpoint-000001.json", "zzz"):
+        (unfinished.folder / name).touch()
+    left = 3
+    original = Path.unlink
+
+    def unlink(self: Path, missing_ok: bool = False) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        original(self, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with pytest.raises(KeyboardInterrupt):
+        unfinished.discard()
+    monkeypatch.undo()
+    assert [path.name for path in unfinished.folder.iterdir()] == ["job.json"]
+    with unfinished.held():
+        assert unfinished.job() == {"n": 1}
+
+
 def test_a_missing_or_garbled_job_is_told(tmp_path: Path) -> None:
     unfinished = Unfinished(tmp_path / "run")
     with pytest.raises(ModelError, match="There is no unfinished run"):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import math
+import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import torch
@@ -15,12 +20,19 @@ import torch
 from dwcl.errors import FileError, ModelError
 from dwcl.training.checkpoint import KEPT, CheckpointStore, Keeper, Snapshot
 
+NoRoom: TypeAlias = Callable[[int], AbstractContextManager[None]]
+
 IDENTITY = {"method": "toy", "seed": 3}
 
 
 def snapshot(value: float) -> Snapshot:
     tensors = {"networks.a": torch.full((3, 2), value), "sums.loss": torch.tensor(value)}
     return Snapshot(tensors, {"position": value, "history": [{"loss": value, "text": "Ĥ"}]})
+
+
+def found_position(store: CheckpointStore) -> Any:
+    found = store.latest()
+    return None if found is None else found.plain["position"]
 
 
 @pytest.fixture
@@ -77,19 +89,79 @@ def test_the_one_before_takes_the_place_of_a_damaged_one(
         assert "the one before it is used" in caplog.text
 
 
-def test_every_flipped_byte_is_noticed(store: CheckpointStore) -> None:
+@pytest.mark.parametrize("ending", ["json", "safetensors"])
+def test_a_cut_anywhere_is_noticed(
+    store: CheckpointStore, ending: str, caplog: pytest.LogCaptureFixture
+) -> None:
     store.save(snapshot(1))
-    for path in sorted(store.folder.glob("checkpoint-*")):
-        content = path.read_bytes()
-        for position in range(0, len(content), 7):
-            flipped = bytearray(content)
-            flipped[position] ^= 4
-            path.write_bytes(flipped)
-            found = store.latest()
-            # White space and the like may change without harm; a value may not.
-            assert found is None or found.plain == snapshot(1).plain
-        path.write_bytes(content)
-    assert store.latest() is not None
+    store.save(snapshot(2))
+    path = store.folder / f"checkpoint-000002.{ending}"
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        assert found_position(store) == 1, length
+    assert caplog.text.count("Checkpoint 2 in") == len(content)
+    path.write_bytes(content)
+    assert found_position(store) == 2
+
+
+@pytest.mark.parametrize("ending", ["json", "safetensors"])
+def test_a_flipped_bit_in_any_byte_is_noticed(
+    store: CheckpointStore, ending: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.save(snapshot(1))
+    store.save(snapshot(2))
+    path = store.folder / f"checkpoint-000002.{ending}"
+    content = path.read_bytes()
+    for position in range(len(content)):
+        flipped = bytearray(content)
+        flipped[position] ^= 1 << position % 8
+        path.write_bytes(flipped)
+        caplog.clear()
+        found = store.latest()
+        assert found is not None
+        if "Checkpoint 2 in" in caplog.text:
+            assert found.plain == snapshot(1).plain, position
+        else:  # white space in a description and the like
+            assert ending == "json"
+            assert found.plain == snapshot(2).plain, position
+
+
+def test_where_none_is_whole_nothing_is_begun_in_silence(store: CheckpointStore) -> None:
+    store.save(snapshot(1))
+    store.save(snapshot(2))
+    (store.folder / "checkpoint-000001.json").write_text("{")
+    (store.folder / "checkpoint-000002.safetensors").unlink()
+    match = (
+        r"No checkpoint in .*run is whole \(number 2: .*No such file.*; number 1: its description "
+        r"is garbled: .*\), so .* remove the checkpoints, or give --force to 'dwcl fit'\."
+    )
+    with pytest.raises(ModelError, match=match):
+        store.latest()
+    assert len(list(store.folder.glob("checkpoint-*"))) == 3  # for somebody to look at
+
+
+def test_a_damaged_one_is_none_of_the_two_that_are_kept(store: CheckpointStore) -> None:
+    store.save(snapshot(1))
+    store.save(snapshot(2))
+    (store.folder / "checkpoint-000002.json").write_text("{")
+    assert found_position(store) == 1
+    store.save(snapshot(3))
+    (store.folder / "checkpoint-000003.json").write_text("{")
+    assert found_position(store) == 1
+
+
+def test_numbers_may_grow(store: CheckpointStore) -> None:
+    store.save(snapshot(1))
+    for path in store.folder.glob("checkpoint-*"):
+        path.rename(path.with_name(path.name.replace("000001", "999999")))
+    store.save(snapshot(2))
+    store.save(snapshot(3))
+    assert found_position(store) == 3
+    assert sorted(path.name for path in store.folder.glob("*.json")) == [
+        "checkpoint-1000000.json",
+        "checkpoint-1000001.json",
+    ]
 
 
 def test_a_new_number_follows_a_damaged_one(store: CheckpointStore) -> None:
@@ -154,32 +226,73 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_a_failing_save_is_said_and_the_good_one_kept(
-    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("room", [0, 100, 15_000])
+def test_a_full_disk_is_said_and_the_good_one_kept(
+    store: CheckpointStore, no_room: NoRoom, room: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No file gets longer than `room`: none, the description alone, or the tensors alone fit."""
+    keeper = Keeper(store, every=0)
+    keeper.save(snapshot(1))
+    before = sorted(store.folder.iterdir())
+    large = snapshot(2)
+    if room == 100:
+        large.tensors["networks.a"] = torch.ones(200, 200)
+    else:
+        large.plain["history"] = [{"text": "long " * 5_000}]
+    with no_room(room), caplog.at_level(logging.WARNING, "dwcl"):
+        keeper.save(large)
+    assert "what was saved before is kept: Cannot write" in caplog.text
+    assert "File too large. Choose a folder" in caplog.text
+    assert sorted(store.folder.iterdir()) == before  # nothing takes the room that is short
+    assert found_position(store) == 1
+    keeper.save(large)
+    assert found_position(store) == 2
+
+
+def test_a_folder_that_became_read_only_is_said(
+    store: CheckpointStore, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    keeper = Keeper(store, every=0)
+    keeper.save(snapshot(1))
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "dwcl"):
+        patch.setattr("tempfile.mkstemp", refuse)
+        patch.setattr("os.unlink", refuse)
+        keeper.save(snapshot(2))
+    assert "Read-only file system" in caplog.text
+    assert found_position(store) == 1
+
+
+@pytest.mark.parametrize("name", ["networks.a", "sums.loss", "optimiser.0.exp_avg_sq"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_state_that_is_not_finite_replaces_no_good_one(
+    store: CheckpointStore, name: str, value: float
 ) -> None:
     keeper = Keeper(store, every=0)
     keeper.save(snapshot(1))
-
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("dwcl.training.checkpoint.save_file", full)
-    with caplog.at_level(logging.WARNING, "dwcl"):
-        keeper.save(snapshot(2))
-    assert "No space left on device" in caplog.text
-    found = store.latest()
-    assert found is not None
-    assert found.plain["position"] == 1
-    assert len(list(store.folder.iterdir())) == 3
+    bad = snapshot(2)
+    bad.tensors[name] = torch.tensor([0.0, value])
+    keeper.save(bad)
+    assert found_position(store) == 1
+    good = snapshot(3)
+    good.tensors["results.assessment.quality"] = torch.tensor([value])
+    keeper.save(good)
+    assert found_position(store) == 3
 
 
-def test_a_state_that_is_not_finite_replaces_no_good_one(store: CheckpointStore) -> None:
-    keeper = Keeper(store, every=0)
-    keeper.save(snapshot(1))
-    keeper.save(snapshot(float("nan")))
-    found = store.latest()
-    assert found is not None
-    assert found.plain["position"] == 1
+def test_what_a_killed_process_left_half_written_is_removed(store: CheckpointStore) -> None:
+    store.save(snapshot(1))
+    for name in (".checkpoint-000002.safetensors.abc", ".checkpoint-000002.json.abc"):
+        (store.folder / name).write_bytes(b"half")
+    (store.folder / "checkpoint-000002.safetensors").write_bytes(b"without a description")
+    with store.locked():
+        assert sorted(path.name for path in store.folder.iterdir()) == [
+            "checkpoint-000001.json",
+            "checkpoint-000001.safetensors",
+            "lock",
+        ]
 
 
 def test_a_checkpoint_is_due_after_its_time(

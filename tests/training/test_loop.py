@@ -272,6 +272,22 @@ def test_callbacks_hear_every_record_in_their_order() -> None:
     assert trainer.history[-1] == {"event": "assessment"}
 
 
+def test_the_first_epoch_tells_the_loss_before_anything_was_learnt() -> None:
+    networks = make_networks()
+    order = torch.randperm(N, generator=RandomStreams(5).torch("shuffle", "pretrain", 1))
+    first = Batch([view[order[:BATCH]] for view in make_views()], order[:BATCH])
+    expected = reconstruct(networks)(first).total.item()
+    trainer = make_trainer(networks)
+    trainer.phase("pretrain", 2, reconstruct(networks))
+    trainer.phase("contrast-1", 1, reconstruct(networks))
+    assert trainer.history[0]["first_loss"] == pytest.approx(expected, rel=1e-6)
+    told = [
+        record["first_loss"] is not None for record in trainer.history if "first_loss" in record
+    ]
+    assert told == [True, True]  # one for each phase
+    assert "first_loss" not in trainer.history[1]
+
+
 def test_the_guard_names_phase_epoch_and_view() -> None:
     networks = make_networks()
     inner = reconstruct(networks)

@@ -26,7 +26,7 @@ from dwcl.cli.options import (
     ViewsOption,
 )
 from dwcl.cli.tables import sizes_line, views_table
-from dwcl.errors import DataError, FileError, SettingError
+from dwcl.errors import DataError, FileError, SettingError, TrainingError
 
 if TYPE_CHECKING:
     from dwcl.data.multiview import MultiView
@@ -180,40 +180,68 @@ def run_fit(
 
     While it lasts, its checkpoints lie beside the run folder that is to come.
     """
-    from dwcl.cli.progress import EarlierLegs, progress_for
     from dwcl.methods.registry import get_method
-    from dwcl.storage.run import check_free, read_run
+    from dwcl.storage.run import check_free, is_written, read_run
     from dwcl.storage.unfinished import Unfinished
-    from dwcl.training.checkpoint import Checkpoints
 
-    check_free(folder, replace=replace)
     model = get_method(job.method)(job.n_clusters, **job.settings)
-    unfinished, earlier = Unfinished(folder), EarlierLegs()
+    # Of a process that was killed when all was done but the tidying up.
+    over = resumed and not replace and is_written(folder, model, data)
+    if not over:
+        check_free(folder, replace=replace)
+    unfinished = Unfinished(folder)
     with unfinished.held(), interrupts_point_to(unfinished):
         if resumed:
             unfinished.job()  # another process may have ended it before this one came to hold it
         else:
+            check_free(folder, replace=replace)  # or have written the same run
             noted = dataclasses.replace(job, replace=replace).as_plain()
             unfinished.begin(noted, replace=replace)
-        began = time.perf_counter()
+        if not over:
+            _train(unfinished, model, data, job, replace=replace, say=say, resumed=resumed)
+        unfinished.discard()
+    written = read_run(folder)
+    del written["history"]
+    return written
+
+
+def _train(
+    unfinished: Unfinished,
+    model: Any,
+    data: MultiView,
+    job: Job,
+    *,
+    replace: bool,
+    say: bool,
+    resumed: bool,
+) -> None:
+    """Fit, score and write; what stops the training leaves its last good state."""
+    from dwcl.cli.progress import EarlierLegs, progress_for
+    from dwcl.training.checkpoint import Checkpoints
+
+    earlier, began = EarlierLegs(), time.perf_counter()
+    try:
         model.fit(
             data,
             callbacks=[earlier, *progress_for(messages(), quiet=not say)],
             # They stay until the run folder is written: a full disk shall cost no training.
             checkpoint=Checkpoints(unfinished.folder, job.checkpoint_every, keep=True),
         )
-        facts = {
-            "recipe": job.recipe,
-            "reading": job.source.reading(),
-            "seconds_total": round(earlier.seconds + time.perf_counter() - began, 3),
-            "resumed": resumed,
-            **_findings(model, data, job.recipe),
-        }
-        _write(unfinished, model, data, facts, replace=replace)
-        unfinished.discard()
-    written = read_run(folder)
-    del written["history"]
-    return written
+    except TrainingError as failure:
+        if not unfinished.has_checkpoint:
+            raise
+        raise TrainingError(
+            f"{failure} The last good state is kept in {unfinished.folder}. To fit with other "
+            "settings, add --force, which discards it, or give another --out."
+        ) from failure
+    facts = {
+        "recipe": job.recipe,
+        "reading": job.source.reading(),
+        "seconds_total": round(earlier.seconds + time.perf_counter() - began, 3),
+        "resumed": resumed,
+        **_findings(model, data, job.recipe),
+    }
+    _write(unfinished, model, data, facts, replace=replace)
 
 
 def _findings(model: Any, data: MultiView, recipe: str | None) -> dict[str, Any]:
@@ -252,15 +280,25 @@ def recipe_notes(name: str | None, data: MultiView, n_clusters: int) -> list[str
 def _write(
     unfinished: Unfinished, model: Any, data: MultiView, facts: dict[str, Any], *, replace: bool
 ) -> None:
-    """Write the run folder; if that cannot be, say that the training is not lost."""
+    """Write the run folder; if that cannot be, say what is left of the training."""
     from dwcl.storage.run import write_run
 
     try:
-        write_run(unfinished.run, model, data, facts=facts, replace=replace)
+        write_run(
+            unfinished.run,
+            model,
+            data,
+            facts=facts,
+            replace=replace,
+            workshop=unfinished.folder,  # what a killed process leaves there goes with it
+        )
     except FileError as failure:
+        if not unfinished.has_checkpoint:
+            raise
+        # The last checkpoint is that of the end, unless it found no room either.
         raise FileError(
-            f"{failure} The training is not lost: it is kept in {unfinished.folder}. Once the "
-            f"place is free, dwcl resume {unfinished.run} writes the run."
+            f"{failure} The training is kept in {unfinished.folder}, up to its last checkpoint. "
+            f"Once the place is free, dwcl resume {unfinished.run} writes the run."
         ) from failure
 
 

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from pydantic import ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 import dwcl
 from dwcl.data.scaling import Scaling
 from dwcl.errors import ModelError, SettingError
-from dwcl.files import atomic, make_folder, write_json
+from dwcl.files import make_folder, write_json, write_tensors
 from dwcl.methods.base import DeepMultiViewClusterer
 from dwcl.methods.registry import get_method
 from dwcl.methods.settings import check_settings, plain_settings
@@ -62,8 +62,7 @@ def save_model(model: DeepMultiViewClusterer, folder: str | Path) -> Path:
         },
         "tensors": {name: list(tensor.shape) for name, tensor in sorted(tensors.items())},
     }
-    with atomic(folder / TENSOR_FILE) as temporary:
-        save_file(tensors, temporary)
+    write_tensors(folder / TENSOR_FILE, tensors)
     write_json(folder / MODEL_FILE, description)
     return folder
 
@@ -103,7 +102,7 @@ def _tensors_of(model: DeepMultiViewClusterer) -> dict[str, Tensor]:
         tensors[f"scaling.{name}"] = torch.from_numpy(np.ascontiguousarray(array))
     tensors["centres"] = torch.from_numpy(model.cluster_centers_)
     tensors["labels"] = torch.from_numpy(model.labels_.astype(np.int32))
-    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+    return tensors
 
 
 def _restore(

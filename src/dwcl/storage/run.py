@@ -31,8 +31,17 @@ from pydantic import ValidationError
 import dwcl
 from dwcl.data.multiview import MultiView
 from dwcl.errors import DwclError, FileError, ModelError
-from dwcl.files import finite, make_folder, umask, unwritable, write_json, write_text
+from dwcl.files import (
+    finite,
+    make_folder,
+    sync_folder,
+    umask,
+    unwritable,
+    write_json,
+    write_text,
+)
 from dwcl.methods.base import DeepMultiViewClusterer, pick_device
+from dwcl.methods.settings import plain_settings
 from dwcl.storage.descriptions import RECORDS, Reading, RunFacts, damaged, in_words
 from dwcl.storage.model import save_model, settings_of
 from dwcl.storage.unfinished import SUFFIX, what_to_do
@@ -48,15 +57,18 @@ def write_run(
     *,
     facts: dict[str, Any],
     replace: bool = False,
+    workshop: Path | None = None,
 ) -> Path:
     """Write a whole run folder; it appears under its name only when it is complete.
 
-    A run that it replaces stays whole until then.
+    A run that it replaces stays whole until then. It is made in the folder `workshop`, which must
+    be of the same file system, or else beside its place.
     """
     check_free(folder, replace=replace)
     make_folder(folder.parent)
+    workshop = workshop or folder.parent
     try:
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=workshop))
     except OSError as failure:
         raise unwritable(folder, failure) from failure
     former = partial.with_name(f"{partial.name}.former")
@@ -69,6 +81,7 @@ def write_run(
         if folder.exists():
             folder.replace(former)
         partial.replace(folder)
+        sync_folder(folder.parent)  # before anybody removes what the run could be made of again
     except DwclError:
         raise  # a FileError is an OSError too, and has its own words
     except OSError as failure:
@@ -79,6 +92,23 @@ def write_run(
         for leftover in (partial, former):
             shutil.rmtree(leftover, ignore_errors=True)
     return folder
+
+
+def is_written(folder: Path, model: DeepMultiViewClusterer, data: MultiView) -> bool:
+    """Tell whether a run folder holds what fitting this model on these data comes to.
+
+    A model whose seed is yet to be drawn is none that anything could be known of.
+    """
+    if not (folder / "run.json").is_file():
+        return False
+    facts = read_run(folder)
+    wanted = {
+        "method": model.method_name,
+        "n_clusters": model.n_clusters,
+        "settings": finite(plain_settings(model.get_params(deep=False))),
+    }
+    same = all(facts.get(name) == value for name, value in wanted.items())
+    return same and facts["data"].get("fingerprint") == data.fingerprint()
 
 
 def check_free(folder: Path, *, replace: bool = False) -> None:

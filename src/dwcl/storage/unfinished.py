@@ -103,7 +103,8 @@ class Unfinished:
                 folder.rmdir()
 
     def _empty(self) -> None:
-        for path in self.folder.iterdir():
+        # The job goes last: without it, what a killed process leaves would be nobody's.
+        for path in sorted(self.folder.iterdir(), key=lambda path: path.name == JOB_FILE):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             elif path.name != LOCK_FILE:
@@ -113,7 +114,8 @@ class Unfinished:
         """Refuse a folder with something else in it than what a run leaves there."""
         if self.folder.is_dir():
             found = {path.name for path in self.folder.iterdir()} - {LOCK_FILE}
-            if JOB_FILE in found or not found:
+            # A process that was killed while it noted the job leaves half of the note.
+            if JOB_FILE in found or all(name.startswith(f".{JOB_FILE}.") for name in found):
                 return
         elif not self.folder.exists():
             return

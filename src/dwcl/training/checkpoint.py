@@ -1,8 +1,8 @@
 """Checkpoints: the whole state of a training run on disk, so that nothing of it is ever lost.
 
 A checkpoint is a pair of files, tensors and a description with the hash of both. The description
-is written last: a checkpoint without it, or with one that does not fit, is none. The last two are
-kept, so that one can be damaged without loss.
+is written last: a checkpoint without it, or with one that does not fit, is none. The last two that
+are whole are kept, so that one can be damaged without loss.
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ import logging
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from dwcl.errors import FileError, ModelError
-from dwcl.files import atomic, locked, sha256_of, write_text
+from dwcl.files import locked, sha256_of, write_tensors, write_text
 
 logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 KEPT = 2
 LOCK = "lock"
-_NAME = re.compile(r"checkpoint-(\d{6})\.json")
+_NAME = re.compile(r"checkpoint-(\d{6,})\.json")
+_JUDGED = ("networks.", "optimiser.", "sums.")
+"""Tensors that must be finite; results may hold what is no number, such as an unknown quality."""
 
 
 @dataclass(frozen=True)
@@ -75,46 +77,71 @@ class CheckpointStore:
     def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
         self.folder = folder
         self._identity = identity
+        self._damaged: set[int] = set()
 
     def save(self, snapshot: Snapshot) -> None:
-        """Write a checkpoint, then remove the ones that are no longer needed."""
+        """Write a checkpoint, then remove the ones that are no longer needed.
+
+        If it cannot be written, the ones before stay.
+        """
         numbers = self._numbers()
         number = numbers[-1] + 1 if numbers else 1
         tensors, description = self._paths(number)
-        with atomic(tensors) as temporary:
-            save_file({name: t.contiguous() for name, t in snapshot.tensors.items()}, temporary)
-        body = {
-            "format": FORMAT_VERSION,
-            "identity": self._identity,
-            "tensors": sha256_of(tensors),
-            "plain": snapshot.plain,
-        }
-        write_text(description, json.dumps({"digest": _digest(body), **body}))
-        for old in numbers[: 1 - KEPT]:
-            for path in reversed(self._paths(old)):
-                path.unlink(missing_ok=True)
+        try:
+            body = {
+                "format": FORMAT_VERSION,
+                "identity": self._identity,
+                "tensors": write_tensors(tensors, snapshot.tensors),
+                "plain": snapshot.plain,
+            }
+            write_text(description, json.dumps({"digest": _digest(body), **body}))
+        except OSError:
+            with suppress(OSError):  # they would take the room of the next attempt
+                tensors.unlink()
+            raise
+        # A damaged one does not count as one of the two that are to be there.
+        whole = [n for n in (*numbers, number) if n not in self._damaged]
+        for old in set(numbers).difference(whole[-KEPT:]):
+            self._remove(old)
 
     def latest(self) -> Snapshot | None:
-        """Read the newest checkpoint that is whole; None where there is none."""
+        """Read the newest checkpoint that is whole; None where there is none at all.
+
+        Raises
+        ------
+        ModelError
+            If there are checkpoints and all are damaged: to begin anew is for the user to say.
+        """
+        failures: dict[int, str] = {}
         for number in reversed(self._numbers()):
             try:
-                return self._load(number)
+                found = self._load(number)
             except (_Damaged, OSError, SafetensorError) as failure:
+                failures[number] = str(failure)
+                continue
+            for damaged, what in failures.items():
                 logger.warning(
                     "Checkpoint %d in %s is damaged (%s); the one before it is used.",
-                    number,
+                    damaged,
                     self.folder,
-                    failure,
+                    what,
                 )
+            self._damaged = set(failures)
+            return found
+        if failures:
+            each = "; ".join(f"number {n}: {what}" for n, what in failures.items())
+            raise ModelError(
+                f"No checkpoint in {self.folder} is whole ({each}), so the run cannot go on from "
+                "there. Put a copy of the folder in its place if there is one. To begin anew, "
+                "remove the checkpoints, or give --force to 'dwcl fit'."
+            )
         return None
 
     def clear(self) -> None:
         """Remove all checkpoints, once the run has ended."""
         for number in self._numbers():
-            for path in reversed(self._paths(number)):
-                path.unlink(missing_ok=True)
-        for stray in self.folder.glob("checkpoint-*.safetensors"):
-            stray.unlink(missing_ok=True)
+            self._remove(number)
+        self._sweep()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -127,6 +154,7 @@ class CheckpointStore:
                 "Choose a folder that you may write to."
             ) from failure
         with locked(self.folder / LOCK):
+            self._sweep()
             yield
 
     def _load(self, number: int) -> Snapshot:
@@ -160,6 +188,21 @@ class CheckpointStore:
             f"The checkpoints in {self.folder} belong to another run: {', '.join(names)} differ. "
             "Go on with the same data and settings, or choose another folder."
         )
+
+    def _remove(self, number: int) -> None:
+        # The description goes first: without it, the rest is none.
+        for path in reversed(self._paths(number)):
+            path.unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        """Remove what a process left that was killed while it wrote: it can be large.
+
+        Only the holder of the lock may do so.
+        """
+        described = {self._paths(number)[0] for number in self._numbers()}
+        unfinished = set(self.folder.glob("checkpoint-*.safetensors")) - described
+        for path in (*unfinished, *self.folder.glob(".checkpoint-*")):
+            path.unlink(missing_ok=True)
 
     def _numbers(self) -> list[int]:
         found = (_NAME.fullmatch(path.name) for path in self.folder.glob("checkpoint-*.json"))
@@ -198,13 +241,16 @@ class Keeper:
         A state with numbers that are not finite is not worth keeping in place of a good one.
         """
         self._saved = time.monotonic()
-        networks = (t for name, t in snapshot.tensors.items() if name.startswith("networks."))
-        if not all(bool(tensor.isfinite().all()) for tensor in networks):
+        judged = (t for name, t in snapshot.tensors.items() if name.startswith(_JUDGED))
+        if not all(bool(tensor.isfinite().all()) for tensor in judged):
             return
         try:
             self._store.save(snapshot)
-        except FileError as failure:
-            logger.warning("The run goes on, but without a new checkpoint: %s", failure)
+        except OSError as failure:
+            logger.warning(
+                "The state of the run could not be saved, and what was saved before is kept: %s",
+                failure,
+            )
 
 
 class _Damaged(Exception):  # noqa: N818 - it never leaves this module

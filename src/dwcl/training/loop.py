@@ -175,6 +175,11 @@ class Trainer:
             self._step(batch, loss)
             seconds = time.perf_counter() - began
             self._position = replace(self._position, steps_over=step, seconds=seconds)
+            if epoch == step == 1:
+                # The loss before anything was learnt, which a growing one is measured by. It is
+                # kept among the sums, to be in every checkpoint; n_samples cancels in the mean.
+                first = self._sums["loss"] * (self.source.n_samples / len(batch))
+                self._sums["first_loss"] = first
             if self._keeper is not None and self._keeper.due:
                 self.save()
         sums, self._sums = self._sums, {}
