@@ -302,12 +302,11 @@ CHANGES: dict[str, Any] = {
     "optimiser_reset": "epoch",
     "scaling": "standard",
     "silhouette_budget": 20,
-    "memory_budget": 4e-5,
     "precision": "bf16",
     "random_state": 1,
 }
 # Those that change no embedding have tests of their own.
-OTHERS = {"n_clusters", "n_init", "baselines", "device", "threads"}
+OTHERS = {"n_clusters", "n_init", "memory_budget", "baselines", "device", "threads"}
 
 
 def test_every_setting_is_looked_at() -> None:

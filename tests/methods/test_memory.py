@@ -97,6 +97,18 @@ def test_half_precision_and_bytes_are_converted_as_they_are_read(
     np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
 
 
+def test_the_budget_decides_the_order_of_learning_and_nothing_free_does(
+    data: MultiView, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def centres(budget: float) -> np.ndarray:
+        return DWCL(3, **small, memory_budget=budget, random_state=0).fit(data).cluster_centers_
+
+    in_memory, streamed = centres(2.0), centres(TIGHT)
+    assert not np.allclose(in_memory, streamed, atol=1e-5)
+    monkeypatch.setattr(base, "free_memory", lambda: 10**9)
+    np.testing.assert_array_equal(centres(2.0), in_memory)
+
+
 def test_a_streamed_fit_is_as_good_as_one_in_memory(small: dict[str, Any]) -> None:
     for seed in range(3):
         data = make_multiview(N, 3, widths=(12, 9), noise=0.1, random_state=seed)

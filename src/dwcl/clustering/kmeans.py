@@ -144,17 +144,25 @@ def _settle(points: Tensor, centres: Tensor, block_rows: int | None) -> tuple[Te
     k = len(centres)
     labels = nearest_centres(points, centres, block_rows).labels
     centres = _means(points, centres, labels, block_rows).to(points.dtype)
-    order = order_of_appearance(labels, k)
     # Renumbering can move a sample that is equally near to two centres, since the first one wins.
     # It moves towards the front, so that a few rounds end it; mostly the first one does.
     for _ in range(k):
-        centres = centres[order]
-        labels = nearest_centres(points, centres, block_rows).labels
         order = order_of_appearance(labels, k)
-        if torch.equal(order, torch.arange(k, device=order.device)):
+        centres = _repeat_first(centres[order], labels)
+        labels = nearest_centres(points, centres, block_rows).labels
+        if torch.equal(order_of_appearance(labels, k), torch.arange(k, device=order.device)):
             break
-    centres[int(labels.max()) + 1 :] = centres[0]
+    centres = _repeat_first(centres, labels)
     return labels, centres
+
+
+def _repeat_first(centres: Tensor, labels: Tensor) -> Tensor:
+    """Let empty clusters, the last ones, repeat the first centre.
+
+    Left where they are, a rounding away from a centre with members, they would draw these.
+    """
+    centres[int(labels.unique().numel()) :] = centres[0]
+    return centres
 
 
 def _inertia(points: Tensor, centres: Tensor, labels: Tensor, block_rows: int | None) -> float:
