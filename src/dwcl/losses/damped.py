@@ -48,10 +48,12 @@ def damped_infonce(
     own = torch.eye(z.shape[1], dtype=torch.bool, device=z.device)
     # The diagonal stands for a row and itself, or its partner: the latter is never damped.
     factor = (1 - damping).masked_fill(own, 1.0) / temperature
-    within = (factor * (z @ z.mT)).masked_fill(own, -torch.inf)  # U × b × b
+    # A row alone in its view has no sum: a number that is next to none keeps gradients finite.
+    none = torch.finfo(z.dtype).min
+    inside = (factor * (z @ z.mT)).masked_fill(own, none).logsumexp(dim=2)  # U × b
     across = z[left] @ z[right].mT  # P × b × b
     positive = across.diagonal(dim1=1, dim2=2) / temperature  # P × b
     # P is not symmetric: each side's rows take it by the row of their own sample.
-    of_left = torch.cat([within[left], factor * across], dim=2).logsumexp(dim=2)
-    of_right = torch.cat([within[right], factor * across.mT], dim=2).logsumexp(dim=2)
+    of_left = torch.logaddexp(inside[left], (factor * across).logsumexp(dim=2))
+    of_right = torch.logaddexp(inside[right], (factor * across.mT).logsumexp(dim=2))
     return torch.cat([of_left - positive, of_right - positive], dim=1)
