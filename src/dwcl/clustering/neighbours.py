@@ -102,9 +102,10 @@ def batch_graph(neighbours: Tensor, index: Tensor) -> Tensor:
     ordered, order = index.sort()
     wanted = neighbours[index]  # b × m
     where = torch.searchsorted(ordered, wanted).clamp_(max=b - 1)
-    sample, position = (ordered[where] == wanted).nonzero(as_tuple=True)
-    graph = torch.zeros((b, b), dtype=torch.bool, device=index.device)
-    graph[sample, order[where[sample, position]]] = True
+    # Neighbours outside of the batch go to a column of their own, which is cut off.
+    columns = torch.where(ordered[where] == wanted, order[where], b)
+    graph = torch.zeros((b, b + 1), dtype=torch.bool, device=index.device)
+    graph = graph.scatter_(1, columns, True)[:, :b]
     return graph | graph.T
 
 
