@@ -25,10 +25,12 @@ class Sides(NamedTuple):
 def stacked(zs: Sequence[Tensor], pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, Sides]:
     """Stack the U views that are used (U × b × d), and say where each pair's two stand.
 
-    All blocks of a kind are then one batched product, and a view without a pair is left alone.
+    All blocks of a kind are then one batched product, and a view without a pair is left alone. A
+    single view has no pairs: then U and P are 0, and so are sums over pairs.
     """
     used, sides = _sides(tuple(pairs), zs[0].device)
-    return torch.stack([zs[v] for v in used]), sides
+    z = torch.stack([zs[v] for v in used]) if used else zs[0].new_empty((0, *zs[0].shape))
+    return z, sides
 
 
 @functools.lru_cache(maxsize=64)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
+from dwcl.losses._pairs import stacked
 from dwcl.losses.infonce import infonce
 
 
@@ -47,7 +47,8 @@ def rince(
     Tensor, P × 2b
         Row losses: the first b are of the pair's first view, the others of its second.
     """
-    positive = torch.stack([(zs[v] * zs[w]).sum(1) for v, w in pairs]) / temperature  # P × b
+    z, (left, right, *_) = stacked(zs, pairs)  # U × b × d
+    positive = (z[left] * z[right]).sum(2) / temperature  # P × b
     positive = positive.repeat(1, 2)  # both rows of a sample have the same one
     # InfoNCE is log(p + n) − log p, so all the sums over negatives come with its products.
     whole = infonce(zs, pairs, temperature) + positive
