@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dwcl.clustering.distances import assign, centre_distances
+from dwcl.clustering.distances import assign, centre_distances, squared_distances
 from dwcl.errors import DataError
 
 
@@ -64,3 +64,29 @@ def test_other_features_than_those_of_the_centres() -> None:
         assign(torch.zeros(4, 3), torch.zeros(2, 2))
     with pytest.raises(DataError, match="The centres hold the value nan"):
         centre_distances(torch.zeros(4, 1), torch.tensor([[torch.nan]]))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_squared_distances_of_a_batch_by_plain_loops(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(6, 3, generator=generator, dtype=torch.float64)
+    found = squared_distances(x)
+    for i in range(6):
+        for j in range(6):
+            assert found[i, j].item() == pytest.approx(float((x[i] - x[j]).square().sum()))
+    torch.testing.assert_close(squared_distances(x + 1e3), found)
+    assert torch.autograd.gradcheck(squared_distances, x.requires_grad_())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_squared_distances_of_copies_are_zero(dtype: torch.dtype) -> None:
+    x = torch.randn(9, 50, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    x = torch.cat([x, x[:5]]).requires_grad_()
+    found = squared_distances(x)
+    assert found.diagonal().tolist() == [0.0] * 14
+    assert found[:5, 9:].diagonal().tolist() == [0.0] * 5
+    assert found.min() >= 0
+    (found + 1).sqrt().sum().backward()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
+    assert squared_distances(torch.ones(1, 3)).tolist() == [[0.0]]

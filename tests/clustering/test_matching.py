@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dwcl.clustering import matching
-from dwcl.clustering.matching import as_codes, contingency, match_labels
+from dwcl.clustering.matching import align_labels, as_codes, contingency, match_labels
 from dwcl.errors import DataError
 
 labellings = st.integers(1, 20).flatmap(
@@ -61,3 +61,42 @@ def test_what_cannot_be_matched(monkeypatch) -> None:
     monkeypatch.setattr(matching, "MOST_CELLS", 11)
     with pytest.raises(DataError, match=r"3 and 4 different values.*measurements"):
         contingency([0, 1, 2, 2], [0.1, 0.2, 0.3, 0.4])
+
+
+# -- into the same places --------------------------------------------------------------------------
+
+
+def test_places_by_hand() -> None:
+    found = align_labels([2, 2, 0, 0, 1, 0], [0, 0, 1, 1, 2, 2], 3)
+    assert found.tolist() == [2, 2, 0, 0, 1, 1]
+    assert found.dtype == np.int64
+
+
+def test_an_empty_place_is_filled_again() -> None:
+    found = align_labels(torch.tensor([2, 2, 2, 2]), torch.tensor([0, 0, 0, 1]), 3)
+    assert found[:3].tolist() == [2, 2, 2]
+    assert found[3] in (0, 1)
+    one_for_all = align_labels([0, 1, 2, 3], [2, 2, 2, 2], 4)
+    assert len(set(one_for_all.tolist())) == 1
+
+
+@given(labellings)
+def test_places_have_the_greatest_overlap_of_all_permutations(case) -> None:
+    reference, other = map(np.asarray, case)
+    found = align_labels(reference, other, 4)
+    best = max(int((reference == np.array(p)[other]).sum()) for p in permutations(range(4)))
+    assert int((found == reference).sum()) == best
+    assert found.min() >= 0
+    assert found.max() < 4
+    np.testing.assert_array_equal(found[:, None] == found, other[:, None] == other)
+
+
+def test_labels_that_have_no_place() -> None:
+    with pytest.raises(DataError, match="whole numbers from 0 to 1 are expected"):
+        align_labels([0, 1], [0, 2], 2)
+    with pytest.raises(DataError, match="from -1 to 1; whole numbers from 0 to 1"):
+        align_labels([-1, 1], [0, 1], 2)
+    with pytest.raises(DataError, match="type float64"):
+        align_labels([0.0, 1.0], [0, 1], 2)
+    with pytest.raises(DataError, match=r"shapes \(2,\) and \(3,\)"):
+        align_labels([0, 1], [0, 1, 1], 2)

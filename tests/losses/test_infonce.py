@@ -218,3 +218,20 @@ def test_best_other_takes_a_number_of_products_linear_in_the_views(n_views: int)
 def test_pairwise_takes_a_number_of_products_quadratic_in_the_views(n_views: int) -> None:
     pairs = list(itertools.combinations_with_replacement(range(n_views), 2))
     assert count(n_views, pairs) == n_views + n_views * (n_views - 1) // 2
+
+
+# -- values that other methods state ---------------------------------------------------------------
+
+
+def test_published_values_at_half_the_temperature() -> None:
+    eye = torch.eye(2, dtype=torch.float64)
+    turned = torch.tensor(
+        [[math.cos(math.pi / 6), 0.5], [-0.5, math.cos(math.pi / 6)]], dtype=torch.float64
+    )
+    for other, expected in ((eye, 0.239545), (eye.flip(0), 2.239545), (turned, 0.361123)):
+        found = infonce([eye, other], [(0, 1)], 0.5).mean().item()
+        assert found == pytest.approx(expected, abs=1e-6)
+    same = torch.ones(256, 1, dtype=torch.float64)
+    alike = infonce([same, same], [(0, 1)], 0.5).mean().item()
+    assert alike == pytest.approx(math.log(2 * 256 - 1), rel=1e-12)
+    assert alike == pytest.approx(6.23637, abs=1e-5)

@@ -6,8 +6,19 @@ import pytest
 import torch
 
 from dwcl import DWCL
-from dwcl.losses import infonce, reconstruction
-from dwcl.nn import Precision, ViewNetworks, resolve_precision, set_precision
+from dwcl.clustering.neighbours import neighbour_shares
+from dwcl.clustering.soft import sharpened
+from dwcl.losses import (
+    cluster_contrast,
+    damped_infonce,
+    infonce,
+    negative_entropy,
+    pseudo_label_loss,
+    reconstruction,
+    rince,
+    spectral,
+)
+from dwcl.nn import Precision, ViewNetworks, WeightedMean, resolve_precision, set_precision
 from dwcl.training.batches import Batch
 from dwcl.training.memory import count_parameters
 from dwcl.views import Pair
@@ -59,3 +70,29 @@ def test_rows_of_the_loss_keep_their_shape_there() -> None:
 
 def test_auto_is_fp32_where_nothing_is_known_of_the_device() -> None:
     assert resolve_precision("auto", META) == "fp32"
+
+
+def test_losses_of_other_methods_have_a_path_there() -> None:
+    zs = [torch.empty(5, 4, device=META, requires_grad=True) for _ in range(3)]
+    pairs = [(0, 1), (2, 2)]
+    losses = [
+        rince(zs, pairs, 0.5, exponent=0.5, density=0.001),
+        spectral(zs, pairs),
+        damped_infonce(zs, pairs, 0.5, neighbour_shares(zs[2], 2)),
+        cluster_contrast(zs, pairs),
+        cluster_contrast(zs, pairs, similarity="dot", negatives="own"),
+        negative_entropy([sharpened(z) for z in zs]),
+        pseudo_label_loss(zs, [torch.empty(5, dtype=torch.int64, device=META)] * 3),
+    ]
+    assert [tuple(loss.shape) for loss in losses] == [
+        (2, 10),
+        (2, 5),
+        (2, 10),
+        (2, 8),
+        (2, 8),
+        (3,),
+        (3, 5),
+    ]
+    torch.autograd.backward(sum(loss.sum() for loss in losses))
+    assert all(z.grad is not None for z in zs)
+    assert WeightedMean(3).to(META)(zs).shape == (5, 4)

@@ -1,1 +1,1 @@
-"""Clustering: k-means, silhouette and the matching of labels, on tensors, by blocks."""
+"""Clustering on tensors by blocks: k-means, silhouette, neighbours, soft and matched labels."""

@@ -51,6 +51,25 @@ def centre_distances(x: Tensor, centres: Tensor, *, block_rows: int | None = Non
     return torch.cat(list(_distance_blocks(*_checked(x, centres), block_rows)))
 
 
+def squared_distances(x: Tensor) -> Tensor:
+    """Squared Euclidean distances within a batch (b × b), with gradients.
+
+    The diagonal is exactly 0, and so is what cannot be told from 0: the products of two rows leave
+    no digit of a distance that is smaller than their rounding. Such entries carry no gradient.
+
+    Parameters
+    ----------
+    x : Tensor, b × d
+        Rows, in float32 or float64.
+    """
+    centred = x - x.detach().mean(0)  # distances stay as they are, and rounding is less
+    squares = centred.square().sum(1)
+    lengths = squares[:, None] + squares
+    distances = lengths - 2 * (centred @ centred.T)
+    unknown = distances.detach() <= 4 * torch.finfo(x.dtype).eps * lengths.detach()
+    return distances.masked_fill(unknown.fill_diagonal_(True), 0)
+
+
 def nearest_centres(x: Tensor, centres: Tensor, block_rows: int | None = None) -> Assignment:
     """Do the work of :func:`assign` on tensors that are known to be fit for it."""
     found = [block.min(dim=1) for block in _distance_blocks(x, centres, block_rows)]

@@ -67,10 +67,55 @@ def match_labels(reference: ArrayLike, other: ArrayLike) -> NDArray[np.int64]:
     return renamed[codes]
 
 
+def align_labels(reference: ArrayLike, other: ArrayLike, n_clusters: int) -> NDArray[np.int64]:
+    """Rename the clusters of another clustering by a permutation of 0 … k − 1.
+
+    Like :func:`match_labels`, but for two clusterings into the same k places, as the outputs of a
+    network are: a cluster with no counterpart gets the name of a place that is free, so that a
+    place that is empty in the reference can be filled again.
+
+    Parameters
+    ----------
+    reference, other : array-like or Tensor of n, whole numbers from 0 to k − 1
+        Two clusterings of the same samples.
+    n_clusters : int
+        k. Some of the clusters may be empty in either.
+
+    Returns
+    -------
+    ndarray of n
+        The other clustering under its new names, by the permutation with the greatest overlap.
+    """
+    given = [_detached(labels) for labels in (reference, other)]
+    if given[0].shape != given[1].shape or given[0].ndim != 1:
+        raise DataError(
+            f"The labels have shapes {given[0].shape} and {given[1].shape}; "
+            "labels of the same samples in the same order are expected, shape (n,) each."
+        )
+    for labels in given:
+        whole = labels.dtype.kind in "iu"
+        if not whole or (labels.size and not 0 <= labels.min() <= labels.max() < n_clusters):
+            raise DataError(
+                f"The labels are of type {labels.dtype}, from {labels.min(initial=0)} to "
+                f"{labels.max(initial=0)}; whole numbers from 0 to {n_clusters - 1} are expected."
+            )
+    one, another = (labels.astype(np.int64) for labels in given)
+    cells = one * n_clusters + another
+    table = np.bincount(cells, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    names = np.empty(n_clusters, dtype=np.int64)
+    names[columns] = rows
+    return names[another]
+
+
+def _detached(labels: ArrayLike) -> NDArray[np.generic]:
+    detach = getattr(labels, "detach", None)
+    return np.asarray(labels if detach is None else detach().cpu())
+
+
 def _names_and_codes(labels: ArrayLike) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
     """Return the different labels, sorted, and the position among them of each sample."""
-    detach = getattr(labels, "detach", None)
-    values = np.asarray(labels if detach is None else detach().cpu())
+    values = _detached(labels)
     if values.ndim != 1 or values.size == 0:
         raise DataError(
             f"The labels have shape {values.shape}; one label per sample is expected, shape (n,)."

@@ -16,14 +16,15 @@ a kind are one batched product: the number of operations does not grow with that
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from dwcl.losses._pairs import Sides, stacked
 
 
 def infonce(zs: Sequence[Tensor], pairs: Sequence[tuple[int, int]], temperature: float) -> Tensor:
@@ -43,39 +44,10 @@ def infonce(zs: Sequence[Tensor], pairs: Sequence[tuple[int, int]], temperature:
     Tensor, P × 2b
         Row losses: the first b are of the pair's first view, the others of its second.
     """
-    used, sides = _sides(tuple(pairs), zs[0].device)
-    # U × b × d for the U views that are used, so that Gram entries are s/τ
-    z = torch.stack([zs[v] for v in used]) / math.sqrt(temperature)
+    z, sides = stacked(zs, pairs)
+    z = z / math.sqrt(temperature)  # so that Gram entries are s/τ
     rows: Tensor = _RowLosses.apply(z, sides)  # type: ignore[no-untyped-call]
     return rows
-
-
-class _Sides(NamedTuple):
-    """Positions of the first and the second view of each pair (P each), among those used.
-
-    `alone` and `apart` are the positions of the pairs of a view with itself, and of the others.
-    """
-
-    left: Tensor
-    right: Tensor
-    alone: Tensor
-    apart: Tensor
-
-
-@functools.lru_cache(maxsize=64)
-def _sides(pairs: tuple[tuple[int, int], ...], device: torch.device) -> tuple[list[int], _Sides]:
-    """List the views that are used, and put the positions of the pairs on a device.
-
-    Once for all steps of a phase: each time, a GPU would have to wait for the copy.
-    """
-    used = sorted({v for pair in pairs for v in pair})
-    left, right = ([used.index(pair[side]) for pair in pairs] for side in (0, 1))
-    alone = [p for p, (v, w) in enumerate(pairs) if v == w]
-    apart = [p for p, (v, w) in enumerate(pairs) if v != w]
-    indices = (
-        torch.tensor(i, dtype=torch.int64, device=device) for i in (left, right, alone, apart)
-    )
-    return used, _Sides(*indices)
 
 
 class _RowLosses(torch.autograd.Function):
@@ -86,7 +58,7 @@ class _RowLosses(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, sides: _Sides) -> Tensor:
+    def forward(ctx: Any, z: Tensor, sides: Sides) -> Tensor:
         left, right, alone, apart = sides
         within = z @ z.mT  # U × b × b
         # Before the diagonal goes: a view and itself have their block already.

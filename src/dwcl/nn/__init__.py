@@ -1,7 +1,8 @@
-"""Networks: the auto-encoder of a view, its head, and the set of them for several views."""
+"""Networks: the auto-encoder of a view, its head, the set of them for several views, fusion."""
 
 from dwcl.nn.autoencoder import AutoEncoder, ViewNetworks
 from dwcl.nn.chain import steps_in_place
+from dwcl.nn.fusion import WeightedMean
 from dwcl.nn.layers import linear, perceptron
 from dwcl.nn.precision import (
     Perceptron,
@@ -17,6 +18,7 @@ __all__ = [
     "Precision",
     "PrecisionChoice",
     "ViewNetworks",
+    "WeightedMean",
     "linear",
     "perceptron",
     "resolve_precision",

@@ -15,7 +15,7 @@ from dwcl.clustering.minibatch import cluster
 from dwcl.clustering.tables import Table
 from dwcl.errors import SettingError
 from dwcl.streams import RandomStreams
-from dwcl.views.discrepancy import cmi
+from dwcl.views.discrepancy import between_views, cmi
 from dwcl.views.quality import QualityMeasure, finite, judge
 
 
@@ -139,7 +139,7 @@ def assess(
         judged = judge(quality, h, found, streams.torch("quality", stage, name))
         labels.append(found)
         qualities.append(finite(judged, f"quality of view '{name}'"))
-    agreement = _symmetric(labels)
+    agreement = between_views(labels, cmi, 1.0)
     best = _position(choose(tuple(qualities), agreement), len(names))
     return Assessment(tuple(names), torch.stack(labels), tuple(qualities), agreement, best)
 
@@ -156,13 +156,3 @@ def _position(chosen: Any, n_views: int) -> int:
             f"number from 0 to {n_views - 1}, is expected."
         )
     return position
-
-
-def _symmetric(labels: Sequence[Tensor]) -> tuple[tuple[float, ...], ...]:
-    """CMI of all pairs of views; each unordered pair is computed once."""
-    n_views = len(labels)
-    table = [[1.0] * n_views for _ in range(n_views)]
-    for v in range(n_views):
-        for w in range(v):
-            table[v][w] = table[w][v] = cmi(labels[v], labels[w])
-    return tuple(map(tuple, table))

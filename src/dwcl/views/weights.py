@@ -43,6 +43,16 @@ def cmi_weight(agreement: float) -> float:
     return math.expm1(agreement)
 
 
+def jsd_weight(divergence: float) -> float:
+    """W_JSD = e^(1 − JSD) − 1: from e − 1 for equal features down to 0.359 for the farthest."""
+    return math.expm1(1 - divergence)
+
+
+def mmd_weight(discrepancy: float) -> float:
+    """W_MMD = e^(−MMD): 1 for features that lie alike."""
+    return math.exp(-discrepancy)
+
+
 def weigh_pairs(
     assessment: Assessment,
     mechanism: Mechanism,
