@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dwcl.cli.console import print_json, put_up_with_few_letters
+from dwcl.cli.console import messages, output, print_json, put_up_with_few_letters
 from dwcl.cli.tables import sizes_line, views_table, weight_with_best
 
 
@@ -109,3 +110,16 @@ def test_few_letters_are_put_up_with(monkeypatch: pytest.MonkeyPatch) -> None:
     poor.write("Ĥ\n")
     poor.flush()
     assert poor.buffer.getvalue() == b'{"view": "\\u00e4"}\n?\n'  # type: ignore[attr-defined]
+
+
+class _Full(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_remark_on_a_full_disk_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in ("sys.stderr", "sys.stdout"):
+        monkeypatch.setattr(stream, _Full())
+    messages().print("epoch 7")
+    with pytest.raises(OSError, match="No space left"):
+        output().print("a result")  # which must not be lost in silence

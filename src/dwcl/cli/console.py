@@ -50,8 +50,20 @@ class _Console(Console):
         raise
 
 
+class _Remarks(_Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Say something, unless it is written to a file on a full disk: no run ends by that."""
+        try:
+            super().print(*objects, **options)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            return
+
+
 def _console(*, stderr: bool) -> Console:
-    console = _Console(stderr=stderr, highlight=False)
+    kind = _Remarks if stderr else _Console
+    console = kind(stderr=stderr, highlight=False)
     if not console.is_terminal:
-        console = _Console(stderr=stderr, highlight=False, width=_PIPE_WIDTH, color_system=None)
+        console = kind(stderr=stderr, highlight=False, width=_PIPE_WIDTH, color_system=None)
     return console

@@ -42,7 +42,8 @@ def minibatch_kmeans(
     1. :func:`~dwcl.clustering.kmeans.kmeans`, with all its starts, on a random sample of rows.
     2. Passes over all rows by mini-batches, in their order. Sums and counts of a whole pass move
        the centres, so that a pass is one exact iteration of Lloyd's and the inertia never rises:
-       centres that move after each mini-batch would never come to rest. It ends when they do.
+       centres that move after each mini-batch would never come to rest. It ends when they do,
+       with one more pass in float64.
 
     Parameters
     ----------
@@ -75,21 +76,22 @@ def minibatch_kmeans(
             at_rest = float((moved - centres).square().sum()) <= tol * variance
             centres = moved
             n_passes += 1
+        centres, _ = _pass(x, centres, torch.float64)  # for the digits that single sums lose
         labels, inertia, centres = _settle(x, centres.to(first.centres.dtype))
-    return KMeansResult(labels, centres, inertia, first.n_iter + n_passes)
+    return KMeansResult(labels, centres, inertia, first.n_iter + n_passes + 1)
 
 
-def _pass(x: Table, centres: Tensor) -> tuple[Tensor, float]:
+def _pass(x: Table, centres: Tensor, dtype: torch.dtype = torch.float32) -> tuple[Tensor, float]:
     """Return the means of the samples nearest to each centre, and the mean variance of a feature.
 
-    A centre to which no sample is nearest stays where it is.
+    A centre to which no sample is nearest stays where it is. `dtype` is that of the sums.
     """
     origin = centres.mean(0)
-    targets = (centres - origin).float()[None]
+    targets = (centres - origin).to(dtype)[None]
     sums, counts = torch.zeros_like(centres), torch.zeros_like(centres[:, :1])
     total, squares = torch.zeros_like(origin), 0.0
     for block in row_blocks(len(x), ROWS):
-        points = (as_points(x[block]) - origin.to(centres.device)).float()
+        points = (as_points(x[block]) - origin).to(dtype)
         of_block, count, _ = assign_and_sum(Problem(points, max_iter=1, tol=0.0), targets)
         sums += of_block[0]
         counts += count[0][:, None]
