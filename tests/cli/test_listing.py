@@ -47,6 +47,7 @@ def test_the_recipes(dwcl: Command) -> None:
     done = dwcl("recipes")
     assert done.exit_code == 0
     assert "pretrain_epochs=30" in done.stdout
-    found = json.loads(dwcl("recipes", "--json").stdout)
+    found = json.loads(dwcl("recipes", "--json").stdout)["dwcl"]
+    assert found == json.loads(dwcl("recipes", "dwcl", "--json").stdout)["dwcl"]
     assert found["scene"]["settings"] == recipe("scene").settings
     assert found["scene"]["widths"] == [20, 59, 40]

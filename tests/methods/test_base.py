@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from dwcl import DWCL, MultiView, make_multiview
 from dwcl.errors import DataError, SettingError, TrainingError
-from dwcl.methods.base import pick_device
+from dwcl.methods.sources import pick_device
 from dwcl.training.callbacks import Callback, Record, RunInfo
 
 

@@ -17,7 +17,7 @@ from dwcl.data.scaling import Scaling
 from dwcl.errors import DataError
 from dwcl.evaluate.scores import score
 from dwcl.methods import base
-from dwcl.methods.base import make_source
+from dwcl.methods.sources import make_source
 from dwcl.training import InMemory, Streamed
 from dwcl.training.callbacks import Callback, Record
 from dwcl.training.memory import MemoryPlan

@@ -55,6 +55,13 @@ def make_trainer(networks: nn.Module, seed: int = 5, **options: Any) -> Trainer:
     return Trainer(networks, source, RandomStreams(seed), **(settings | options))
 
 
+def run_phases(trainer: Trainer, networks: ViewNetworks, reset: OptimiserReset) -> None:
+    """All phases, the first of which keeps its moments for the second."""
+    for position, (name, epochs) in enumerate(PHASES):
+        how: dict[str, Any] = {"reset": reset} if position else {}
+        trainer.phase(name, epochs, reconstruct(networks), **how)
+
+
 def plain_loop(
     networks: ViewNetworks, phases: Sequence[tuple[str, int]], reset: OptimiserReset, seed: int = 5
 ) -> list[float]:
@@ -118,9 +125,8 @@ def test_another_seed_shuffles_in_another_way() -> None:
 @pytest.mark.parametrize("reset", ["never", "phase", "epoch"])
 def test_the_optimiser_is_made_anew_when_it_should_be(reset: OptimiserReset) -> None:
     networks, plain = make_networks(), make_networks()
-    trainer = make_trainer(networks, optimiser_reset=reset)
-    for name, epochs in PHASES:
-        trainer.phase(name, epochs, reconstruct(networks))
+    trainer = make_trainer(networks)
+    run_phases(trainer, networks, reset)
     means = plain_loop(plain, PHASES, reset)
     assert same_state(networks, plain)
     assert [r["loss"] for r in trainer.history] == pytest.approx(means, rel=1e-5)
@@ -130,9 +136,7 @@ def test_the_ways_of_resetting_differ() -> None:
     ends = []
     for reset in ("never", "phase", "epoch"):
         networks = make_networks()
-        trainer = make_trainer(networks, optimiser_reset=reset)
-        for name, epochs in PHASES:
-            trainer.phase(name, epochs, reconstruct(networks))
+        run_phases(make_trainer(networks), networks, reset)
         ends.append(networks)
     assert not any(same_state(ends[i], ends[j]) for i, j in [(0, 1), (0, 2), (1, 2)])
 
@@ -164,9 +168,7 @@ def test_adam_counts_its_steps_from_the_last_reset(
         def on_record(self, record: Record) -> None:
             counted.append(int(made[-1].state[weight]["step"]))
 
-    trainer = make_trainer(networks, optimiser_reset=reset, callbacks=[Counter()])
-    for name, epochs in PHASES:
-        trainer.phase(name, epochs, reconstruct(networks))
+    run_phases(make_trainer(networks, callbacks=[Counter()]), networks, reset)
     assert counted == steps
     assert {group["lr"] for adam in made for group in adam.param_groups} == {RATE}
 

@@ -134,8 +134,9 @@ def _fit(folder: str, epochs: str, threads: str) -> Mapping[str, Any]:
 def _epochs(folder: str, rounds: str, threads: str) -> Mapping[str, Any]:
     import dwcl
     from dwcl.data.scaling import Scaling
-    from dwcl.methods.base import make_source
-    from dwcl.methods.dwcl import DWCL, reconstruct
+    from dwcl.methods.dwcl import DWCL
+    from dwcl.methods.pretraining import reconstruct
+    from dwcl.methods.sources import make_source
     from dwcl.nn import resolve_precision, set_precision, steps_in_place
     from dwcl.streams import RandomStreams
     from dwcl.training.loop import Trainer

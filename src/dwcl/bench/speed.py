@@ -17,7 +17,8 @@ from dwcl.bench.floor import floor_step
 from dwcl.bench.naive import NaiveTrainer, make_networks
 from dwcl.bench.report import Figure, alternate
 from dwcl.losses import infonce
-from dwcl.methods.dwcl import DWCL, reconstruct
+from dwcl.methods.dwcl import DWCL
+from dwcl.methods.pretraining import reconstruct
 from dwcl.nn import Precision, set_precision, steps_in_place
 from dwcl.streams import RandomStreams
 from dwcl.training.batches import InMemory

@@ -135,7 +135,7 @@ def gather_settings(
 
     settings: dict[str, Any] = {"random_state": seed}
     if recipe is not None:
-        settings.update(check_settings(get_method(method), find_recipe(recipe).settings))
+        settings.update(check_settings(get_method(method), find_recipe(recipe, method).settings))
     single = parse_settings(get_method(method), assignments)
     for name, option in OPTIONS_OF_SETTINGS.items():
         if name in single:
@@ -239,14 +239,15 @@ def _train(
         "reading": job.source.reading(),
         "seconds_total": round(earlier.seconds + time.perf_counter() - began, 3),
         "resumed": resumed,
-        **_findings(model, data, job.recipe),
+        **_findings(model, data, job),
     }
     _write(unfinished, model, data, facts, replace=replace)
 
 
-def _findings(model: Any, data: MultiView, recipe: str | None) -> dict[str, Any]:
+def _findings(model: Any, data: MultiView, job: Job) -> dict[str, Any]:
     """Score what was found, where labels are known, and note what a reader should know."""
-    notes, scores = [*model.notes_, *recipe_notes(recipe, data, model.n_clusters)], None
+    of_recipe = recipe_notes(job.method, job.recipe, data, model.n_clusters)
+    notes, scores = [*model.notes_, *of_recipe], None
     if data.labels is not None:
         from dwcl.evaluate.summary import score_model
 
@@ -257,13 +258,13 @@ def _findings(model: Any, data: MultiView, recipe: str | None) -> dict[str, Any]
     return {"notes": notes} | ({} if scores is None else {"scores": scores})
 
 
-def recipe_notes(name: str | None, data: MultiView, n_clusters: int) -> list[str]:
+def recipe_notes(method: str, name: str | None, data: MultiView, n_clusters: int) -> list[str]:
     """Say where data differ from those that a recipe was made for: its settings may not suit."""
     from dwcl.experiments.recipes import recipe as find_recipe
 
     if name is None:
         return []
-    recipe, notes = find_recipe(name), []
+    recipe, notes = find_recipe(name, method), []
     if recipe.widths is not None and sorted(recipe.widths) != sorted(data.widths):
         made_for, given = (", ".join(map(str, widths)) for widths in (recipe.widths, data.widths))
         notes.append(

@@ -62,17 +62,32 @@ def _as_assigned(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-def recipes(json: JsonOption = False) -> None:
-    """List the recipes: settings by name."""
-    from dwcl.experiments.recipes import recipes as all_recipes
+def recipes(
+    method: Annotated[
+        str | None,
+        typer.Argument(metavar="METHOD", help="List those of this method.", show_default=False),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the recipes: settings by name, for one method or for all."""
+    from dwcl.experiments.recipes import recipes as recipes_of
+    from dwcl.methods.registry import get_method
+    from dwcl.methods.registry import methods as all_methods
 
+    chosen = all_methods() if method is None else {method: get_method(method)}
+    found = {name: recipes_of(name) for name in chosen}
     if json:
-        print_json({name: recipe.model_dump() for name, recipe in all_recipes().items()})
-        return
-    table = Table("recipe", "origin", "settings", box=SIMPLE)
-    for name, recipe in all_recipes().items():
-        settings = ", ".join(
-            f"{key}={_as_assigned(value)}" for key, value in recipe.settings.items()
+        print_json(
+            {
+                name: {key: recipe.model_dump() for key, recipe in listed.items()}
+                for name, listed in found.items()
+                if listed
+            }
         )
-        table.add_row(name, escape(recipe.origin), escape(settings))
+        return
+    table = Table("method", "recipe", "origin", "settings", box=SIMPLE)
+    for name, listed in found.items():
+        for key, recipe in listed.items():
+            settings = ", ".join(f"{s}={_as_assigned(v)}" for s, v in recipe.settings.items())
+            table.add_row(name, key, escape(recipe.origin), escape(settings))
     output().print(table)

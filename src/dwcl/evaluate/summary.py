@@ -20,6 +20,7 @@ class FittedModel(Protocol):
     n_init: int
     seed_: int
     view_names_: tuple[str, ...]
+    feature_widths_: tuple[int, ...]
     labels_: NDArray[np.int64]
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -51,9 +52,16 @@ def score_model(model: FittedModel, labels: ArrayLike) -> dict[str, Any]:
 
 
 def score_views(model: FittedModel, data: Any, labels: ArrayLike) -> dict[str, Any]:
-    """Score the clusters that a model gives to data, and k-means on each view's embedding."""
+    """Score the clusters that a model gives to data, and k-means on each view's features.
+
+    A method whose features are those of all views at once has no scores by view.
+    """
     truth = np.asarray(labels)
-    parts = np.split(model.transform(data), len(model.view_names_), axis=1)
+    scores: dict[str, Any] = {"clusters": score(truth, model.predict(data))}
+    if len(model.feature_widths_) != len(model.view_names_):
+        return scores
+    ends = np.cumsum(model.feature_widths_)[:-1]
+    parts = np.split(model.transform(data), ends, axis=1)
     streams = RandomStreams(model.seed_)
     views = {}
     for name, part in zip(model.view_names_, parts, strict=True):
@@ -64,4 +72,4 @@ def score_views(model: FittedModel, data: Any, labels: ArrayLike) -> dict[str, A
             generator=streams.torch("kmeans", "evaluate", name),
         )
         views[name] = score(truth, found.labels.numpy())
-    return {"clusters": score(truth, model.predict(data)), "views": views}
+    return {**scores, "views": views}

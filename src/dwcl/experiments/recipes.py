@@ -1,4 +1,4 @@
-"""Recipes: named settings that ship as data."""
+"""Recipes: named settings that ship as data, a file for each method in the folder ``settings``."""
 
 from __future__ import annotations
 
@@ -38,16 +38,20 @@ class Recipe(BaseModel):
 
 
 @functools.cache
-def recipes() -> Mapping[str, Recipe]:
-    """Return all recipes by their names."""
-    text = resources.files("dwcl.experiments").joinpath("recipes.toml").read_text("utf-8")
-    return MappingProxyType(
-        {name: Recipe.model_validate(entry) for name, entry in tomllib.loads(text).items()}
-    )
+def recipes(method: str = "dwcl") -> Mapping[str, Recipe]:
+    """Return all recipes of a method by their names; a method need not have any."""
+    file = resources.files("dwcl.experiments").joinpath("settings", f"{method}.toml")
+    entries = tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return MappingProxyType({name: Recipe.model_validate(entries[name]) for name in entries})
 
 
-def recipe(name: str) -> Recipe:
-    """Return the recipe of that name."""
-    if name not in recipes():
-        raise SettingError(f"There is no recipe '{name}'. {nearest(name, recipes())}")
-    return recipes()[name]
+def recipe(name: str, method: str = "dwcl") -> Recipe:
+    """Return a method's recipe of that name."""
+    known = recipes(method)
+    if not known:
+        raise SettingError(f"The method '{method}' has no recipes; leave out '{name}'.")
+    if name not in known:
+        raise SettingError(
+            f"There is no recipe '{name}' for the method '{method}'. {nearest(name, known)}"
+        )
+    return known[name]

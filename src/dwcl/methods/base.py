@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -24,13 +24,14 @@ from dwcl.data.checks import check_finite, check_values
 from dwcl.data.multiview import MultiView
 from dwcl.data.profiles import profile_views
 from dwcl.data.scaling import Scaling
-from dwcl.errors import DataError, SettingError
+from dwcl.errors import DataError
 from dwcl.methods.inputs import matching_views, training_views
 from dwcl.methods.keeping import identity_of, keeping
 from dwcl.methods.settings import check_settings
+from dwcl.methods.sources import make_source, pick_device
 from dwcl.nn import PrecisionChoice, resolve_precision, set_precision
 from dwcl.streams import RandomStreams
-from dwcl.training.batches import InMemory, Source, Streamed
+from dwcl.training.batches import Source
 from dwcl.training.callbacks import Callback, Guard, RunInfo
 from dwcl.training.checkpoint import Checkpoints, Keeper
 from dwcl.training.features import EMBEDDING_ROWS, Forward, embedded_blocks, feature_tables
@@ -90,26 +91,35 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
     out of them for a sample (:meth:`_represent`); the base checks, scales, seeds, runs the training
     thread, clusters, and keeps the results. Ground truth reaches none of it.
 
+    Clusters are those of k-means on the features. A method with centres of another kind states how
+    they are found (:meth:`_find_centres`) and how far a sample is from them
+    (:meth:`_distances_to`); one whose networks name the clusters themselves is a
+    :class:`~dwcl.methods.soft.SoftClusterer`.
+
     Attributes
     ----------
     method_name : str
         Name in the registry, on the command line and in model files.
+    saved_results : tuple of str
+        Fitted attributes of the method's own that go into model files: plain values, as JSON has
+        them.
     """
 
     method_name: ClassVar[str]
+    saved_results: ClassVar[tuple[str, ...]] = ()
 
     # Parameters that every method has; each states them in its own signature.
     n_clusters: int
     scaling: Any
-    batch_size: int
-    learning_rate: float
-    optimiser_reset: Any
     n_init: int
     memory_budget: float
-    precision: PrecisionChoice
     device: str
     threads: int | None
     random_state: Any
+    # And of those that learn; a method that does not has them as they stand here.
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    precision: PrecisionChoice = "fp32"
 
     # -- what a method states ----------------------------------------------------------------------
 
@@ -127,7 +137,16 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
 
     @abstractmethod
     def _represent(self, networks: nn.Module, xs: list[Tensor]) -> list[Tensor]:
-        """Map a block of samples to the features that are clustered, one tensor per view."""
+        """Map a block of samples to its features: one tensor per view, or one for all of them."""
+
+    def _find_centres(self, run: Run, features: Table) -> tuple[Tensor, float]:
+        """Cluster the joined features of all samples: centres (k × d) and inertia."""
+        found = run.cluster(features, self.n_init, "final")
+        return found.centres, found.inertia
+
+    def _distances_to(self, centres: Tensor, features: Tensor) -> Tensor:
+        """Measure how far samples (b × d) are from centres (k × d): b × k, the least decides."""
+        return centre_distances(features, centres)
 
     def _widest_features(self, networks: nn.Module, xs: list[Tensor]) -> list[Tensor]:
         """Map samples to the largest features that are ever held for all of them."""
@@ -197,39 +216,30 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
 
         Like :meth:`predict`, this runs on the processor, whatever device the fit was on.
         """
-        data = self._prepare(X)
-        width = self.cluster_centers_.shape[1]
-
-        def work(_: StopRequest) -> NDArray[np.float32]:
-            found = np.empty((data.n_samples, width), dtype=np.float32)
-            for rows, block in self._represented(data):
-                found[rows] = block.numpy()
-            return found
-
-        return in_session(work, self.threads)
+        networks = self._fitted_networks()
+        return self._through(X, self._n_features_out, partial(self._represent, networks))
 
     def centre_distances(self, X: Any) -> NDArray[np.float32]:
         """Return the distance of every sample to every cluster's centre, n × k."""
-        data = self._prepare(X)
-        centres = torch.from_numpy(self.cluster_centers_)
+        networks = self._fitted_networks()
 
-        def work(_: StopRequest) -> NDArray[np.float32]:
-            found = np.empty((data.n_samples, len(centres)), dtype=np.float32)
-            for rows, block in self._represented(data):
-                found[rows] = centre_distances(block, centres).numpy()
-            return found
+        def distances(xs: list[Tensor]) -> list[Tensor]:
+            return [self._cluster_distances(networks, xs)]
 
-        return in_session(work, self.threads)
+        return self._through(X, self.n_clusters, distances)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:  # noqa: ARG002
-        """Name the columns of :meth:`transform` by view and position."""
+        """Name the columns of :meth:`transform` by view, or else method, and position."""
         check_is_fitted(self)
-        each = self.cluster_centers_.shape[1] // len(self.view_names_)
-        return np.asarray([f"{v}_{i}" for v in self.view_names_ for i in range(each)], dtype=object)
+        widths: Sequence[int] = self.feature_widths_
+        by_view = len(widths) == len(self.view_names_)
+        parts = self.view_names_ if by_view else [self.method_name] * len(widths)
+        names = [f"{part}_{i}" for part, d in zip(parts, widths, strict=True) for i in range(d)]
+        return np.asarray(names, dtype=object)
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.cluster_centers_.shape[1])
+        return sum(self.feature_widths_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -255,7 +265,6 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             streams,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            optimiser_reset=self.optimiser_reset,
             callbacks=watchers,
             stop=stop,
             keeper=job.keeper,
@@ -294,31 +303,49 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         return keeper.restored.plain["seed"]
 
     def _cluster(self, run: Run) -> dict[str, Any]:
-        """k-means on the joined features of all samples."""
+        """Find the clusters from the features of all samples."""
         with run.features(partial(self._represent, run.networks)) as parts:
             table = joined(parts)
-            found = run.cluster(table, self.n_init, "final")
+            centres, inertia = self._find_centres(run, table)
             # The labels are those of the nearest centre under the arithmetic that predict uses.
             blocks = (table[i : i + EMBEDDING_ROWS] for i in range(0, len(table), EMBEDDING_ROWS))
-            labels = torch.cat([centre_distances(x, found.centres).argmin(dim=1) for x in blocks])
-            embedding = table.cpu().numpy() if isinstance(table, Tensor) else None
+            labels = torch.cat([self._distances_to(centres, x).argmin(dim=1) for x in blocks])
+            return {
+                **self._kept(run, parts, table),
+                "cluster_centers_": centres.cpu().numpy(),
+                "labels_": labels.cpu().numpy().astype(np.int64),
+                "inertia_": inertia,
+            }
+
+    def _kept(self, run: Run, parts: Sequence[Table], table: Table) -> dict[str, Any]:
+        """Gather what stays of the features of all samples, in parts and joined."""
         return {
             "networks_": run.networks.cpu(),
-            "embedding_": embedding,
-            "cluster_centers_": found.centres.cpu().numpy(),
-            "labels_": labels.cpu().numpy().astype(np.int64),
-            "inertia_": found.inertia,
+            "embedding_": table.cpu().numpy() if isinstance(table, Tensor) else None,
+            "feature_widths_": tuple(int(part.shape[1]) for part in parts),
         }
 
-    def _represented(self, data: MultiView) -> Iterator[tuple[slice, Tensor]]:
-        """Go through samples by blocks: their positions and joined features."""
-        networks = self._fitted_networks()
-        plan = self._memory_plan(data)
-        source = make_source(data, self.scaling_, plan, torch.device("cpu"))
-        start = 0
-        for parts in embedded_blocks(networks, source, partial(self._represent, networks)):
-            yield slice(start, start + len(parts[0])), torch.cat(parts, dim=1)
-            start += len(parts[0])
+    def _cluster_distances(self, networks: nn.Module, xs: list[Tensor]) -> Tensor:
+        """Measure how far a block of samples is from each cluster, b × k."""
+        centres = torch.from_numpy(self.cluster_centers_)
+        return self._distances_to(centres, torch.cat(self._represent(networks, xs), dim=1))
+
+    def _through(self, X: Any, width: int, forward: Forward) -> NDArray[np.float32]:
+        """Send samples through fitted networks by blocks, and join what comes out (n × width)."""
+        data = self._prepare(X)
+
+        def work(_: StopRequest) -> NDArray[np.float32]:
+            plan = self._memory_plan(data)
+            source = make_source(data, self.scaling_, plan, torch.device("cpu"))
+            found = np.empty((data.n_samples, width), dtype=np.float32)
+            start = 0
+            for parts in embedded_blocks(self._fitted_networks(), source, forward):
+                stop = start + len(parts[0])
+                found[start:stop] = torch.cat(list(parts), dim=1).numpy()
+                start = stop
+            return found
+
+        return in_session(work, self.threads)
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -362,42 +389,3 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         check_is_fitted(self, "networks_")
         networks: nn.Module = self.networks_
         return networks
-
-
-def make_source(
-    data: MultiView, scaling: Scaling, plan: MemoryPlan, device: torch.device
-) -> Source:
-    """Make the source of the scaled data: in memory, or read as it is needed."""
-    if not plan.streamed:
-        arrays = scaling.transform(data)
-        return InMemory([torch.from_numpy(array).to(device) for array in arrays])
-
-    def fill(name: str, start: int, block: Tensor) -> None:
-        scaling.transform_rows(data, name, start, block.numpy())
-
-    return Streamed(
-        [partial(fill, name) for name in data.names],
-        data.n_samples,
-        data.widths,
-        window_bytes=plan.window,
-        device=device,
-    )
-
-
-def pick_device(device: str) -> torch.device:
-    """Resolve ``auto`` to a GPU where there is one, else the CPU."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise SettingError(
-            f"device is '{device}', but PyTorch sees no such GPU; use device='auto' or 'cpu'."
-        )
-    try:
-        chosen = torch.device(device)
-        torch.empty(0, device=chosen)
-    except (RuntimeError, NotImplementedError, AssertionError) as failure:
-        raise SettingError(
-            f"device is '{device}', which PyTorch cannot use here; 'auto', 'cpu' or the name of a "
-            "GPU, such as 'cuda' or 'cuda:0', is expected."
-        ) from failure
-    return chosen

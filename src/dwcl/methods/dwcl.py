@@ -15,6 +15,7 @@ from dwcl.data.multiview import MultiView
 from dwcl.errors import SettingError
 from dwcl.losses import infonce, reconstruction
 from dwcl.methods.base import DeepMultiViewClusterer, Run
+from dwcl.methods.pretraining import reconstruct
 from dwcl.methods.settings import AtLeastTwo, Count, CountOrNone, NotNegative, Positive, Widths
 from dwcl.nn import PrecisionChoice, ViewNetworks
 from dwcl.training.batches import Batch
@@ -267,7 +268,8 @@ class DWCL(DeepMultiViewClusterer):
         assessments = [Assessment.from_state(first)]
         for iteration in range(1, self.iterations + 1):
             loss = partial(self.contrast, networks, self._pairs(assessments[-1]))
-            run.trainer.phase(f"contrast-{iteration}", self.epochs, loss)
+            name = f"contrast-{iteration}"
+            run.trainer.phase(name, self.epochs, loss, reset=self.optimiser_reset)
             stage = f"assessment-{iteration}"
             after = run.trainer.once(stage, partial(self._after_iteration, run, iteration))
             assessments.append(Assessment.from_state(after))
@@ -366,12 +368,6 @@ class DWCL(DeepMultiViewClusterer):
         if callable(self.choose):
             return self.choose
         return {"quality": by_quality, "agreement": by_agreement}[self.choose]
-
-
-def reconstruct(networks: ViewNetworks, batch: Batch) -> LossTerms:
-    """Σ MSE of the views, for one batch of the pre-training."""
-    by_view = reconstruction(batch.views, networks.decode(networks.encode(batch.views)))
-    return LossTerms(by_view.sum(), {"reconstruction": by_view})
 
 
 @functools.lru_cache(maxsize=16)

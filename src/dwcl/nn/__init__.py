@@ -1,9 +1,10 @@
 """Networks: the auto-encoder of a view, its head, the set of them for several views, fusion."""
 
-from dwcl.nn.autoencoder import AutoEncoder, ViewNetworks
+from dwcl.nn.autoencoder import AutoEncoder, AutoEncoders, ViewNetworks
 from dwcl.nn.chain import steps_in_place
 from dwcl.nn.fusion import WeightedMean
 from dwcl.nn.layers import linear, perceptron
+from dwcl.nn.norm import BatchNorm, NormPerceptron
 from dwcl.nn.precision import (
     Perceptron,
     Precision,
@@ -14,6 +15,9 @@ from dwcl.nn.precision import (
 
 __all__ = [
     "AutoEncoder",
+    "AutoEncoders",
+    "BatchNorm",
+    "NormPerceptron",
     "Perceptron",
     "Precision",
     "PrecisionChoice",

@@ -28,8 +28,8 @@ class AutoEncoder(nn.Module):
         self.decoder = perceptron((latent, *decoder, width), generator)
 
 
-class ViewNetworks(nn.Module):
-    """The networks of V views: an auto-encoder and a linear head for each, nothing shared.
+class AutoEncoders(nn.Module):
+    """An auto-encoder for each of V views, nothing shared.
 
     Parameters
     ----------
@@ -37,10 +37,49 @@ class ViewNetworks(nn.Module):
         Number of features of each view.
     encoder, decoder : sequence of int
         Widths of the hidden layers.
-    latent, embedding : int
-        Widths of H (the code of the auto-encoder) and of Ĥ (the head's output).
+    latent : int
+        Width of H, the code.
     generators : sequence of torch.Generator
         One per view, for the start values.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        *,
+        encoder: Sequence[int],
+        latent: int,
+        decoder: Sequence[int],
+        generators: Sequence[torch.Generator],
+    ) -> None:
+        super().__init__()
+        self.autoencoders = nn.ModuleList(
+            AutoEncoder(width, encoder, latent, decoder, generator)
+            for width, generator in zip(widths, generators, strict=True)
+        )
+
+    def encode(self, xs: Sequence[Tensor]) -> list[Tensor]:
+        """X_v (b × d_v) → H_v (b × latent)."""
+        return [ae.encoder(x) for ae, x in zip(self.each(), xs, strict=True)]
+
+    def decode(self, hs: Sequence[Tensor]) -> list[Tensor]:
+        """H_v (b × latent) → the reconstructed X_v (b × d_v)."""
+        return [ae.decoder(h) for ae, h in zip(self.each(), hs, strict=True)]
+
+    def each(self) -> list[AutoEncoder]:
+        """Return the auto-encoders of the views in their order."""
+        return cast("list[AutoEncoder]", list(self.autoencoders))
+
+
+class ViewNetworks(AutoEncoders):
+    """An auto-encoder and a linear head for each of V views, nothing shared.
+
+    Parameters
+    ----------
+    widths, encoder, decoder, latent, generators
+        As for :class:`AutoEncoders`.
+    embedding : int
+        Width of Ĥ, the head's output.
     """
 
     def __init__(
@@ -53,27 +92,13 @@ class ViewNetworks(nn.Module):
         embedding: int,
         generators: Sequence[torch.Generator],
     ) -> None:
-        super().__init__()
-        drawn = list(zip(widths, generators, strict=True))
-        self.autoencoders = nn.ModuleList(
-            AutoEncoder(width, encoder, latent, decoder, g) for width, g in drawn
+        super().__init__(
+            widths, encoder=encoder, latent=latent, decoder=decoder, generators=generators
         )
-        self.heads = nn.ModuleList(perceptron((latent, embedding), g) for _, g in drawn)
-
-    def encode(self, xs: Sequence[Tensor]) -> list[Tensor]:
-        """X_v (b × d_v) → H_v (b × latent)."""
-        return [ae.encoder(x) for ae, x in zip(self.each(), xs, strict=True)]
-
-    def decode(self, hs: Sequence[Tensor]) -> list[Tensor]:
-        """H_v (b × latent) → the reconstructed X_v (b × d_v)."""
-        return [ae.decoder(h) for ae, h in zip(self.each(), hs, strict=True)]
+        self.heads = nn.ModuleList(perceptron((latent, embedding), g) for g in generators)
 
     def project(self, hs: Sequence[Tensor]) -> list[Tensor]:
         """H_v (b × latent) → Ĥ_v (b × embedding), rows of length 1."""
         return [
             functional.normalize(head(h), dim=1) for head, h in zip(self.heads, hs, strict=True)
         ]
-
-    def each(self) -> list[AutoEncoder]:
-        """Return the auto-encoders of the views in their order."""
-        return cast("list[AutoEncoder]", list(self.autoencoders))

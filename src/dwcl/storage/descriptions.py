@@ -30,8 +30,14 @@ class PairWeight(BaseModel):
 
 
 class Results(BaseModel):
-    """Fitted attributes that are plain values; a method has those of them that it knows."""
+    """Fitted attributes that are plain values; a method has those of them that it knows.
 
+    Those of one method alone are named by its ``saved_results``.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    feature_widths_: tuple[Size, ...]
     best_view_: str | None = None
     view_quality_: dict[str, float | None] | None = None
     pair_weights_: list[dict[str, Any]] | None = None

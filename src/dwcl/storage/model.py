@@ -26,6 +26,7 @@ from dwcl.files import make_folder, write_json, write_tensors
 from dwcl.methods.base import DeepMultiViewClusterer
 from dwcl.methods.registry import get_method
 from dwcl.methods.settings import check_settings, plain_settings
+from dwcl.methods.soft import SoftClusterer
 from dwcl.storage.descriptions import ModelDescription, Results, damaged, in_words
 from dwcl.storage.unfinished import what_to_do
 from dwcl.streams import RandomStreams
@@ -58,7 +59,9 @@ def save_model(model: DeepMultiViewClusterer, folder: str | Path) -> Path:
         ],
         "seed": model.seed_,
         "results": {
-            name: getattr(model, name) for name in Results.model_fields if hasattr(model, name)
+            name: getattr(model, name)
+            for name in (*Results.model_fields, *model.saved_results)
+            if hasattr(model, name)
         },
         "tensors": {name: list(tensor.shape) for name, tensor in sorted(tensors.items())},
     }
@@ -88,7 +91,8 @@ def load_model(folder: str | Path) -> DeepMultiViewClusterer:
     model.n_features_in_ = sum(model.view_widths_)
     model.seed_ = description.seed
     results = description.results
-    for name in {*results.model_fields_set, "view_columns_"}:
+    own = set(results.model_extra or ()) - set(method.saved_results)
+    for name in {*results.model_fields_set, "view_columns_"} - own:
         setattr(model, name, getattr(results, name))
     kinds = {view.name: view.scaling for view in description.views}
     tensors = _read_tensors(folder, description.tensors)
@@ -100,7 +104,8 @@ def _tensors_of(model: DeepMultiViewClusterer) -> dict[str, Tensor]:
     tensors = {f"networks.{name}": t for name, t in model.networks_.state_dict().items()}
     for name, array in model.scaling_.state().items():
         tensors[f"scaling.{name}"] = torch.from_numpy(np.ascontiguousarray(array))
-    tensors["centres"] = torch.from_numpy(model.cluster_centers_)
+    if hasattr(model, "cluster_centers_"):
+        tensors["centres"] = torch.from_numpy(model.cluster_centers_)
     tensors["labels"] = torch.from_numpy(model.labels_.astype(np.int32))
     return tensors
 
@@ -115,7 +120,8 @@ def _restore(
         networks.load_state_dict(_under("networks.", tensors))
         scaling = {name: tensor.numpy() for name, tensor in _under("scaling.", tensors).items()}
         model.scaling_ = Scaling.from_state(kinds, scaling)
-        model.cluster_centers_ = tensors["centres"].numpy()
+        if not isinstance(model, SoftClusterer):
+            model.cluster_centers_ = tensors["centres"].numpy()
         model.labels_ = tensors["labels"].numpy().astype(np.int64)
     except (RuntimeError, KeyError, ValueError) as failure:
         raise damaged(

@@ -40,8 +40,9 @@ from dwcl.files import (
     write_json,
     write_text,
 )
-from dwcl.methods.base import DeepMultiViewClusterer, pick_device
+from dwcl.methods.base import DeepMultiViewClusterer
 from dwcl.methods.settings import plain_settings
+from dwcl.methods.sources import pick_device
 from dwcl.storage.descriptions import RECORDS, Reading, RunFacts, damaged, in_words
 from dwcl.storage.model import save_model, settings_of
 from dwcl.storage.unfinished import SUFFIX, what_to_do

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -18,6 +20,10 @@ from dwcl.training.checkpoint import Keeper, Snapshot
 from dwcl.training.session import Interrupted, StopRequest
 
 OptimiserReset: TypeAlias = Literal["never", "phase", "epoch"]
+"""When Adam is made anew, with empty moments: never, after a phase, or after each of its epochs."""
+
+Loss: TypeAlias = Callable[..., "LossTerms"]
+"""From a batch, and what the phase refreshes (by name), to its loss."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,47 @@ class Position:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class Phase:
+    """How a phase learns.
+
+    Attributes
+    ----------
+    name : str
+        Different for each phase.
+    epochs : int
+        How many.
+    loss : callable
+        Gives the :class:`LossTerms` of a batch.
+    source : Source or None
+        Data of its own, in place of those of the whole run.
+    reset : {"never", "phase", "epoch"}
+        When the optimiser is made anew. The first phase of a run usually keeps its moments for the
+        second one.
+    trained : sequence of torch.nn.Parameter or None
+        The parameters that learn; the others are held. None: all of them.
+    refresh : callable or None
+        Computes at the beginning of each epoch, from its number, what the loss takes beside the
+        batch: tensors and plain values by name. An epoch that is gone on with has them as they
+        were.
+    last_batch : {"keep", "drop"}
+        What becomes of a last batch that is short. The only batch of an epoch always stays.
+    whole : bool
+        Whether an epoch is one step on all samples in their order: gradients of its batches are
+        added up, each in proportion to its size.
+    """
+
+    name: str
+    epochs: int
+    loss: Loss
+    source: Source | None = None
+    reset: OptimiserReset = "never"
+    trained: tuple[nn.Parameter, ...] | None = None
+    refresh: Callable[[int], dict[str, Any]] | None = None
+    last_batch: Literal["keep", "drop"] = "keep"
+    whole: bool = False
+
+
 class Trainer:
     """Runs phases of epochs over one data source with one optimiser.
 
@@ -63,10 +110,7 @@ class Trainer:
     streams : RandomStreams
         Randomness of the shuffles.
     batch_size, learning_rate : int, float
-        Of every phase. The last batch of an epoch may be short.
-    optimiser_reset : {"never", "phase", "epoch"}
-        When Adam is made anew, with empty moments: after each phase or epoch but those of the
-        first phase, whose moments serve the second.
+        Of every phase.
     callbacks : iterable of Callback
         Told of every record.
     stop : StopRequest, optional
@@ -85,7 +129,6 @@ class Trainer:
         *,
         batch_size: int,
         learning_rate: float,
-        optimiser_reset: OptimiserReset = "never",
         callbacks: Iterable[Callback] = (),
         stop: StopRequest | None = None,
         keeper: Keeper | None = None,
@@ -96,37 +139,40 @@ class Trainer:
         self.history: list[Record] = []
         self._batch_size = batch_size
         self._learning_rate = learning_rate
-        self._reset: OptimiserReset = optimiser_reset
         self._callbacks = tuple(callbacks)
         self._stop = stop or StopRequest()
-        self._optimiser = self._new_optimiser()
+        self._optimisers = {"main": self._new_optimiser()}
         self._keeper = keeper
         self._position = Position()
+        self._place: tuple[str | int, ...] = ()
         self._sums: dict[str, Tensor] = {}
         self._results: dict[str, dict[str, Any]] = {}
         if keeper is not None and keeper.restored is not None:
             self._restore(keeper.restored)
 
-    def phase(self, name: str, epochs: int, loss: Callable[[Batch], LossTerms]) -> None:
-        """Minimise `loss` for so many epochs. Names of phases must differ."""
+    def phase(self, name: str, epochs: int, loss: Loss, **how: Any) -> None:
+        """Minimise `loss` for so many epochs; see :class:`Phase` for what else can be said."""
+        phase = Phase(name, epochs, loss, **how)
         if name in self._position.phases_over:
             return
-        self.networks.train()
-        with steps_in_place(self.networks) as self._begin_step:
+        with (
+            _only(self.networks, phase.trained),
+            steps_in_place(self.networks) as self._begin_step,
+        ):
             for epoch in range(self._position.epochs_over + 1, epochs + 1):
                 began = time.perf_counter() - self._position.seconds
-                means = self._epoch(name, epoch, loss)
+                means = self._epoch(phase, epoch)
                 seconds = time.perf_counter() - began
                 self.record(
                     {"event": "epoch", "phase": name, "epoch": epoch, **means, "seconds": seconds}
                 )
-                ended = self._reset == "epoch" or (self._reset == "phase" and epoch == epochs)
-                # The moments of the first phase serve the second one, as in the reference of SEM.
-                if ended and self._position.phases_over:
-                    self._optimiser = self._new_optimiser()
+                if phase.reset == "epoch" or (phase.reset == "phase" and epoch == epochs):
+                    self._optimisers["main"] = self._new_optimiser()
                 done = replace(self._position, epochs_over=epoch, steps_over=0, seconds=0.0)
                 self._position = done
-        self._optimiser.zero_grad(set_to_none=True)
+        for parameter in self.networks.parameters():
+            parameter.grad = None
+        self._results.pop(_REFRESHED, None)
         self._position = Position(phases_over=(*self._position.phases_over, name))
         self.save()
 
@@ -145,6 +191,23 @@ class Trainer:
             self._results[name] = compute()
         return self._results[name]
 
+    def stream(self, purpose: str) -> torch.Generator:
+        """Return the randomness of the step at hand for a purpose, such as noise."""
+        return self.streams.torch(purpose, *self._place)
+
+    def optimiser(
+        self, name: str, parameters: Iterable[nn.Parameter], learning_rate: float
+    ) -> torch.optim.Optimizer:
+        """Make an optimiser of a method's own, which checkpoints keep with the one of the run.
+
+        To be made before the first phase; whoever has it calls its ``step``.
+        """
+        made = torch.optim.Adam(list(parameters), lr=learning_rate, fused=True)
+        self._optimisers[name] = made
+        if self._keeper is not None and self._keeper.restored is not None:
+            self._restore_moments(name, self._keeper.restored)
+        return made
+
     def record(self, record: Record) -> None:
         """Put a record into the history and tell the callbacks."""
         self.history.append(record)
@@ -162,36 +225,78 @@ class Trainer:
         if self._keeper is not None:
             self._keeper.save(self._snapshot())
 
-    def _epoch(self, name: str, epoch: int, loss: Callable[[Batch], LossTerms]) -> Record:
+    def _epoch(self, phase: Phase, epoch: int) -> Record:
         """One pass over the data; returns the means of the loss and its parts over the samples."""
         began = time.perf_counter() - self._position.seconds
-        generator = self.streams.torch("shuffle", name, epoch)
-        batches = self.source.epoch(self._batch_size, generator)
+        self._place = (phase.name, epoch, 0)
+        refreshed = self._refreshed(phase, epoch)
+        self.networks.train()
+        seen = 0
         # A resumed epoch has the same batches; those of the steps that are over are passed by.
-        for step, batch in enumerate(batches, 1):
+        for step, batch in enumerate(self._batches(phase, epoch), 1):
+            seen += len(batch)
             if step <= self._position.steps_over:
                 continue
-            self.check_stop()
-            self._step(batch, loss)
-            seconds = time.perf_counter() - began
-            self._position = replace(self._position, steps_over=step, seconds=seconds)
+            self._place = (phase.name, epoch, step)
+            if not phase.whole:
+                self.check_stop()
+            self._step(phase, batch, refreshed, first=not phase.whole or step == 1)
             if epoch == step == 1:
                 # The loss before anything was learnt, which a growing one is measured by. It is
-                # kept among the sums, to be in every checkpoint; n_samples cancels in the mean.
-                first = self._sums["loss"] * (self.source.n_samples / len(batch))
-                self._sums["first_loss"] = first
+                # kept among the sums, to be in every checkpoint.
+                self._sums[_FIRST_LOSS] = self._sums["loss"] / len(batch)
+            if phase.whole:
+                continue  # half a step cannot be gone on with
+            seconds = time.perf_counter() - began
+            self._position = replace(self._position, steps_over=step, seconds=seconds)
             if self._keeper is not None and self._keeper.due:
                 self.save()
+        if phase.whole:
+            self._optimisers["main"].step()
         sums, self._sums = self._sums, {}
-        return {part: (value / self.source.n_samples).tolist() for part, value in sums.items()}
+        means = {part: value / seen for part, value in sums.items() if part != _FIRST_LOSS}
+        means |= {part: sums[part] for part in (_FIRST_LOSS,) if part in sums}
+        return {part: value.tolist() for part, value in means.items()}
 
-    def _step(self, batch: Batch, loss: Callable[[Batch], LossTerms]) -> None:
-        """Learn from one batch, and add its losses up."""
-        self._begin_step()
-        self._optimiser.zero_grad(set_to_none=True)
-        terms = loss(batch)
-        torch.autograd.backward(terms.total)
-        self._optimiser.step()
+    def _refreshed(self, phase: Phase, epoch: int) -> dict[str, Any]:
+        """Compute what a phase takes anew for each epoch, or have it from the checkpoint."""
+        if phase.refresh is None:
+            return {}
+        if self._position.steps_over == 0 or _REFRESHED not in self._results:
+            self.check_stop()
+            self._results[_REFRESHED] = phase.refresh(epoch)
+        return self._results[_REFRESHED]
+
+    def _batches(self, phase: Phase, epoch: int) -> Iterator[Batch]:
+        """Yield the batches of an epoch."""
+        source = phase.source or self.source
+        if phase.whole:
+            self.check_stop()
+            start = 0
+            for views in source.blocks(self._batch_size):
+                stop = start + len(views[0])
+                yield Batch(views, torch.arange(start, stop, device=views[0].device))
+                start = stop
+            return
+        generator = self.streams.torch("shuffle", phase.name, epoch)
+        for step, batch in enumerate(source.epoch(self._batch_size, generator)):
+            if step and phase.last_batch == "drop" and len(batch) < self._batch_size:
+                return
+            yield batch
+
+    def _step(self, phase: Phase, batch: Batch, refreshed: dict[str, Any], *, first: bool) -> None:
+        """Learn from one batch, or gather its share of a step, and add its losses up."""
+        optimiser = self._optimisers["main"]
+        if first:
+            self._begin_step()
+            optimiser.zero_grad(set_to_none=True)
+        terms = phase.loss(batch, **refreshed)
+        if phase.whole:
+            share = len(batch) / (phase.source or self.source).n_samples
+            torch.autograd.backward(terms.total * share)
+        else:
+            torch.autograd.backward(terms.total)
+            optimiser.step()
         # Added up as tensors: a number per step would make the loop wait for a GPU.
         for part, value in {"loss": terms.total, **terms.parts}.items():
             weighted = value.detach() * len(batch)
@@ -201,8 +306,9 @@ class Trainer:
         """Everything that the rest of the run depends on."""
         tensors = {f"networks.{name}": t for name, t in self.networks.state_dict().items()}
         tensors |= {f"sums.{part}": value for part, value in self._sums.items()}
-        for index, moments in self._optimiser.state_dict()["state"].items():
-            tensors |= {f"optimiser.{index}.{name}": t for name, t in moments.items()}
+        for owner, optimiser in self._optimisers.items():
+            for index, moments in optimiser.state_dict()["state"].items():
+                tensors |= {f"optimiser.{owner}.{index}.{name}": t for name, t in moments.items()}
         plain: dict[str, Any] = {}
         for name, result in self._results.items():
             plain[name] = {k: v for k, v in result.items() if not isinstance(v, Tensor)}
@@ -221,29 +327,61 @@ class Trainer:
 
     def _restore(self, snapshot: Snapshot) -> None:
         """Take up a saved state."""
-        device = next(self.networks.parameters()).device
-        tensors = {name: tensor.to(device) for name, tensor in snapshot.tensors.items()}
+        tensors = {name: tensor.to(self._device) for name, tensor in snapshot.tensors.items()}
         position = snapshot.plain["position"]
         self._position = Position(**{**position, "phases_over": tuple(position["phases_over"])})
         self.history = list(snapshot.plain["history"])
         self._results = {name: dict(plain) for name, plain in snapshot.plain["results"].items()}
         networks: dict[str, Tensor] = {}
-        moments: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             kind, _, rest = name.partition(".")
             if kind == "networks":
                 networks[rest] = tensor
             elif kind == "sums":
                 self._sums[rest] = tensor
-            elif kind == "optimiser":
-                index, _, moment = rest.partition(".")
-                moments.setdefault(int(index), {})[moment] = tensor
-            else:
+            elif kind == "results":
                 result, _, key = rest.rpartition(".")
                 self._results[result][key] = tensor
         self.networks.load_state_dict(networks)
-        state = self._optimiser.state_dict()
-        self._optimiser.load_state_dict({**state, "state": moments})
+        self._restore_moments("main", snapshot)
+
+    def _restore_moments(self, owner: str, snapshot: Snapshot) -> None:
+        """Take up the saved moments of an optimiser."""
+        moments: dict[int, dict[str, Tensor]] = {}
+        prefix = f"optimiser.{owner}."
+        for name, tensor in snapshot.tensors.items():
+            if name.startswith(prefix):
+                index, _, moment = name.removeprefix(prefix).partition(".")
+                moments.setdefault(int(index), {})[moment] = tensor.to(self._device)
+        optimiser = self._optimisers[owner]
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": moments})
+
+    @property
+    def _device(self) -> torch.device:
+        return next(chain(self.networks.parameters(), self.networks.buffers())).device
 
     def _new_optimiser(self) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self.networks.parameters(), lr=self._learning_rate, fused=True)
+        # As a group, which may be empty: not every method has something to learn.
+        group = {"params": list(self.networks.parameters())}
+        return torch.optim.Adam([group], lr=self._learning_rate, fused=True)
+
+
+_REFRESHED = "refreshed"
+_FIRST_LOSS = "first_loss"
+
+
+@contextmanager
+def _only(networks: nn.Module, trained: tuple[nn.Parameter, ...] | None) -> Iterator[None]:
+    """Hold all parameters of some networks but those that are to be trained."""
+    if trained is None:
+        yield
+        return
+    chosen = {id(parameter) for parameter in trained}
+    held = [p for p in networks.parameters() if p.requires_grad and id(p) not in chosen]
+    for parameter in held:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in held:
+            parameter.requires_grad_(True)
