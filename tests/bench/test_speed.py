@@ -57,9 +57,9 @@ def test_every_call_trains_an_epoch(
     steps = []
     original = Trainer._step
 
-    def counted(self: Trainer, *args: Any) -> None:
-        steps.append(len(args[0]))
-        original(self, *args)
+    def counted(self: Trainer, *args: Any, **how: Any) -> None:
+        steps.append(len(args[1]))
+        original(self, *args, **how)
 
     monkeypatch.setattr(Trainer, "_step", counted)
     with contextlib.ExitStack() as kept:

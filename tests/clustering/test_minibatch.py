@@ -150,3 +150,18 @@ def test_the_silhouette_asks_for_no_more_rows_than_its_budget() -> None:
     assert table.most == 100
     assert by_table.mean == silhouette(x, labels, budget=100, generator=generator()).mean
     assert silhouette(Rows(x), labels).mean == silhouette(x, labels).mean
+
+
+def test_the_first_sample_keeps_to_half_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    original = minibatch.kmeans
+
+    def noted(x: torch.Tensor, *args: Any, **how: Any) -> Any:
+        sizes.append(4 * x.numel())
+        return original(x, *args, **how)
+
+    monkeypatch.setattr(minibatch, "kmeans", noted)
+    x = torch.rand(1000, 4, generator=generator())  # 16,000 bytes
+    for budget in (8_000, 320):
+        minibatch.cluster(x, 3, n_init=2, generator=generator(), budget=budget)
+        assert sizes.pop() == budget // 2

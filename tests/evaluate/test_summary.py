@@ -25,6 +25,7 @@ class Blobs:
     n_init = 3
     seed_ = 0
     view_names_ = ("good", "flat")
+    feature_widths_ = (2, 2)
     labels_ = RIGHT
 
     def transform(self, X: Any) -> NDArray[np.float32]:

@@ -94,11 +94,11 @@ def test_broken_between_any_two_steps(
     steps = [0]
     original = Trainer._step
 
-    def counted(self: Trainer, *args: Any) -> None:
+    def counted(self: Trainer, *args: Any, **how: Any) -> None:
         steps[0] += 1
         if steps[0] == step:
             raise BrokenError
-        original(self, *args)
+        original(self, *args, **how)
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_step", counted)
@@ -106,9 +106,9 @@ def test_broken_between_any_two_steps(
             model.fit(data, checkpoint=Checkpoints(tmp_path / "c", every=0))
     done = [0]
 
-    def counted_again(self: Trainer, *args: Any) -> None:
+    def counted_again(self: Trainer, *args: Any, **how: Any) -> None:
         done[0] += 1
-        original(self, *args)
+        original(self, *args, **how)
 
     monkeypatch.setattr(Trainer, "_step", counted_again)
     model.fit(data, checkpoint=tmp_path / "c")

@@ -15,7 +15,7 @@ ROWS = 2**13
 """Rows of a mini-batch."""
 SAMPLE_ROWS = 2**15
 SAMPLE_ROWS_PER_CLUSTER = 256
-"""So many rows, the greater of both, choose the first centres."""
+"""So many rows, the greater of both, choose the first centres, if half of the budget has room."""
 MAX_PASSES = 20
 
 
@@ -25,7 +25,7 @@ def cluster(
     """k-means of a table: on all of it at once up to a budget in bytes, else by mini-batches."""
     if budget is None or nbytes(x) <= budget:
         return kmeans(x[:], n_clusters, n_init=n_init, generator=generator)
-    return minibatch_kmeans(x, n_clusters, n_init=n_init, generator=generator)
+    return minibatch_kmeans(x, n_clusters, n_init=n_init, generator=generator, budget=budget)
 
 
 def minibatch_kmeans(
@@ -36,6 +36,7 @@ def minibatch_kmeans(
     max_passes: int = MAX_PASSES,
     tol: float = 1e-4,
     generator: torch.Generator,
+    budget: int | None = None,
 ) -> KMeansResult:
     """Partition the rows of a table of which no more than a sample is held in memory.
 
@@ -55,6 +56,9 @@ def minibatch_kmeans(
         Bound on the passes.
     generator : torch.Generator
         The only source of randomness, on the CPU.
+    budget : int, optional
+        Bytes of a table that may be worked on as a whole: the sample takes half of them at most,
+        as its rows are gathered and joined before they are worked on.
 
     Returns
     -------
@@ -64,6 +68,8 @@ def minibatch_kmeans(
     n = len(x)
     check_settings(n, n_clusters, n_init, max_passes, tol)
     enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
+    if budget is not None:
+        enough = max(n_clusters, min(enough, budget // (8 * int(x.shape[1]))))
     if n <= enough:
         return kmeans(x[:], n_clusters, n_init=n_init, tol=tol, generator=generator)
     rows = torch.randperm(n, generator=generator)[:enough].sort().values
