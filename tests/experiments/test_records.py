@@ -13,14 +13,15 @@ from dwcl.data.multiview import Provenance
 from dwcl.errors import DataError, FileError
 from dwcl.evaluate.summary import score_model
 from dwcl.experiments.records import (
-    BEGIN,
-    END,
+    TABLES,
     add,
+    defaults_table,
     fill_page,
     main,
+    methods_table,
+    precision_table,
     read_records,
     record_of_run,
-    results_table,
     spread,
 )
 from dwcl.storage.run import write_run
@@ -28,11 +29,12 @@ from dwcl.storage.run import write_run
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_results_page_says_what_its_record_says() -> None:
-    records = read_records(DOCS / "records" / "defaults.jsonl")
+@pytest.mark.parametrize("path", sorted((DOCS / "records").glob("*.jsonl")), ids=lambda p: p.stem)
+def test_the_results_page_says_what_its_records_say(path: Path) -> None:
+    records = read_records(path)
     assert records
     page = (DOCS / "results.md").read_text("utf-8")
-    assert fill_page(page, results_table(records)) == page
+    assert fill_page(page, path.stem, TABLES[path.stem](records)) == page
 
 
 def test_records_are_under_the_defaults_and_name_their_data() -> None:
@@ -57,9 +59,22 @@ def _record(seed: int, acc: float) -> dict[str, Any]:
 
 
 def test_the_table_has_means_and_deviations() -> None:
-    table = results_table([_record(0, 0.70), _record(1, 0.80)]).splitlines()
+    table = defaults_table([_record(0, 0.70), _record(1, 0.80)]).splitlines()
     assert table[2] == "| toy | 0, 1 | DWCL | 75.0 ± 7.1 | 50.0 ± 0.0 | 25.0 ± 0.0 | 2 |"
     assert table[4].startswith("|  |  | BSV | 75.0")
+
+
+def test_methods_and_precisions_stand_side_by_side() -> None:
+    records = [_record(0, 0.7), _record(1, 0.9), _record(0, 0.5) | {"method": "bsv"}]
+    assert methods_table(records).splitlines()[2:] == [
+        "| toy | bsv | 0 | 50.0 | 50.0 | 25.0 | 2 |",
+        "|  | dwcl | 0, 1 | 80.0 ± 14.1 | 50.0 ± 0.0 | 25.0 ± 0.0 | 2 |",
+    ]
+    records = [_record(0, 0.7) | {"precision": p} for p in ("fp32", "bf16")]
+    assert [line[:22] for line in precision_table(records).splitlines()[2:]] == [
+        "| toy | bf16 | 0 | 70.",
+        "|  | fp32 | 0 | 70.0 |",
+    ]
 
 
 def test_one_value_has_no_deviation() -> None:
@@ -76,13 +91,15 @@ def test_runs_under_other_settings_or_a_recipe_are_other_runs() -> None:
 
 
 def test_too_few_arguments_show_the_usage() -> None:
-    with pytest.raises(SystemExit, match=r"usage: python -m dwcl.experiments.records RECORDS PAGE"):
+    with pytest.raises(
+        SystemExit, match=r"usage: python -m dwcl.experiments.records TABLE RECORDS"
+    ):
         main([])
 
 
 def test_a_page_without_marks_is_refused() -> None:
     with pytest.raises(DataError, match="lacks the marks"):
-        fill_page("no marks", "table")
+        fill_page("<!-- other: begin --> <!-- other: end -->", "mine", "table")
 
 
 def test_runs_are_added_and_replaced(tmp_path: Path, small: dict[str, Any]) -> None:
@@ -93,9 +110,10 @@ def test_runs_are_added_and_replaced(tmp_path: Path, small: dict[str, Any]) -> N
         facts = {"seconds_total": 1.5, "scores": score_model(model, data.labels), "recipe": None}
         write_run(tmp_path / f"run{seed}", model, data, facts=facts)
     records, page = tmp_path / "r.jsonl", tmp_path / "page.md"
-    page.write_text(f"above\n{BEGIN}\nold\n{END}\nbelow\n")
-    main([str(records), str(page), "abc", str(tmp_path / "run1")])
-    main([str(records), str(page), "abc", *(str(tmp_path / f"run{i}") for i in (0, 1))])
+    page.write_text("above\n<!-- defaults: begin -->\nold\n<!-- defaults: end -->\nbelow\n")
+    to = ["defaults", str(records), str(page), "abc"]
+    main([*to, str(tmp_path / "run1")])
+    main([*to, *(str(tmp_path / f"run{i}") for i in (0, 1))])
     found = read_records(records)
     assert [(r["data"], r["seed"]) for r in found] == [("toy", 0), ("toy", 1)]
     assert found[0]["settings"]["epochs"] == 6
@@ -116,5 +134,5 @@ def test_a_run_without_labels_or_a_missing_page_is_refused(
     with pytest.raises(DataError, match="has no scores"):
         record_of_run(folder, "abc")
     with pytest.raises(FileError, match="no page"):
-        main([str(tmp_path / "r"), str(tmp_path / "nowhere.md"), "abc"])
+        main(["defaults", str(tmp_path / "r"), str(tmp_path / "nowhere.md"), "abc"])
     assert json.loads((folder / "run.json").read_text())["data"]["label_values"] is None

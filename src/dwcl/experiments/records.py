@@ -1,8 +1,8 @@
 """Run records: what a figure in the documents rests on, as JSON lines that can be committed.
 
-``python -m dwcl.experiments.records RECORDS PAGE COMMIT [RUN …]`` adds runs, made by the code of a
-commit, to a file of records and writes the table that follows from all its records into a page,
-between two marks.
+``python -m dwcl.experiments.records TABLE RECORDS PAGE COMMIT [RUN …]`` adds runs, made by the code
+of a commit, to a file of records and writes the table of that name that follows from all its
+records into a page, between two marks. Tables: ``defaults``, ``methods``, ``precision``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from dwcl.errors import DataError, FileError
 from dwcl.files import write_text
 from dwcl.storage.run import read_run
 
-BEGIN, END = "<!-- records: begin -->", "<!-- records: end -->"
 ROWS = (("clusters", "DWCL"), ("concat-ae", "k-means on all H (Concat-AE)"), ("bsv", "BSV"))
 SCORES = ("acc", "nmi", "ari")
 _KEPT = (
@@ -51,24 +50,67 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def results_table(records: Iterable[dict[str, Any]]) -> str:
-    """Lay out mean ± standard deviation over the seeds, in percent, as a Markdown table."""
-    by_data: dict[str, list[dict[str, Any]]] = {}
-    for record in records:
-        by_data.setdefault(record["data"], []).append(record)
-    lines = [
-        "| data | seeds | | ACC | NMI | ARI | seconds |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for name, group in sorted(by_data.items()):
-        seeds = ", ".join(str(record["seed"]) for record in group)
+def defaults_table(records: Iterable[dict[str, Any]]) -> str:
+    """Set DWCL beside its own pre-training: mean ± deviation over the seeds, in percent."""
+    rows = []
+    for name, group in _grouped(records, "data").items():
         for position, (key, title) in enumerate(ROWS):
-            cells = [spread([100 * r["scores"][key][score] for r in group]) for score in SCORES]
-            seconds = f"{statistics.mean(r['seconds_total'] for r in group):.0f}"
             first = position == 0
-            row = (name if first else "", seeds if first else "", title, *cells)
-            lines.append(f"| {' | '.join(row)} | {seconds if first else ''} |")
-    return "\n".join(lines)
+            row = (name, _seeds(group), title) if first else ("", "", title)
+            rows.append((*row, *_scores(group, key), _seconds(group) if first else ""))
+    return _table(("data", "seeds", "", "ACC", "NMI", "ARI", "seconds"), rows)
+
+
+def methods_table(records: Iterable[dict[str, Any]]) -> str:
+    """Set methods side by side on each data set: mean ± deviation over the seeds, in percent."""
+    rows = []
+    for name, of_data in _grouped(records, "data").items():
+        for position, (method, group) in enumerate(_grouped(of_data, "method").items()):
+            cells = (*_scores(group, "clusters"), _seconds(group))
+            rows.append((name if position == 0 else "", method, _seeds(group), *cells))
+    return _table(("data", "method", "seeds", "ACC", "NMI", "ARI", "seconds"), rows)
+
+
+def precision_table(records: Iterable[dict[str, Any]]) -> str:
+    """Set the precisions side by side: mean ± deviation over the seeds, in percent."""
+    rows = []
+    for name, of_data in _grouped(records, "data").items():
+        for position, (precision, group) in enumerate(_grouped(of_data, "precision").items()):
+            cells = (*_scores(group, "clusters"), _seconds(group))
+            rows.append((name if position == 0 else "", precision, _seeds(group), *cells))
+    return _table(("data", "precision", "seeds", "ACC", "NMI", "ARI", "seconds"), rows)
+
+
+TABLES: dict[str, Callable[[Iterable[dict[str, Any]]], str]] = {
+    "defaults": defaults_table,
+    "methods": methods_table,
+    "precision": precision_table,
+}
+
+
+def _grouped(records: Iterable[dict[str, Any]], key: str) -> dict[str, list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        groups.setdefault(record[key], []).append(record)
+    return dict(sorted(groups.items()))
+
+
+def _seeds(group: Iterable[dict[str, Any]]) -> str:
+    return ", ".join(str(record["seed"]) for record in group)
+
+
+def _seconds(group: Iterable[dict[str, Any]]) -> str:
+    return f"{statistics.mean(record['seconds_total'] for record in group):.0f}"
+
+
+def _scores(group: Iterable[dict[str, Any]], key: str) -> list[str]:
+    found = [record["scores"][key] for record in group]
+    return [spread([100 * scores[name] for scores in found]) for name in SCORES]
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def spread(values: Sequence[float]) -> str:
@@ -78,15 +120,16 @@ def spread(values: Sequence[float]) -> str:
     return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
 
 
-def fill_page(page: str, table: str) -> str:
-    """Put a table between the marks of a page."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def fill_page(page: str, name: str, table: str) -> str:
+    """Put the table of a name between its marks in a page."""
+    marks = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, begin, rest = page.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not begin or not end:
         raise DataError(
-            f"The page lacks the marks {BEGIN} and {END}, between which the table goes."
+            f"The page lacks the marks {marks[0]} and {marks[1]}, between which the table goes."
         )
-    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
+    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
 
 
 def add(records: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -97,15 +140,16 @@ def add(records: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> lis
 
 def main(arguments: Sequence[str]) -> None:
     """Add runs to the records and renew the page."""
-    if len(arguments) < 3:
+    if len(arguments) < 4 or arguments[0] not in TABLES:
         raise SystemExit(f"usage: {(__doc__ or '').split('``')[1]}")
-    records_path, page_path, commit = Path(arguments[0]), Path(arguments[1]), arguments[2]
+    name, records_path, page_path, commit = arguments[0], *map(Path, arguments[1:3]), arguments[3]
     if not page_path.is_file():
         raise FileError(f"There is no page {page_path}.")
-    added = [record_of_run(Path(folder), commit) for folder in arguments[3:]]
+    added = [record_of_run(Path(folder), commit) for folder in arguments[4:]]
     records = add(read_records(records_path), added)
     write_text(records_path, "".join(json.dumps(record) + "\n" for record in records))
-    write_text(page_path, fill_page(page_path.read_text("utf-8"), results_table(records)))
+    page = fill_page(page_path.read_text("utf-8"), name, TABLES[name](records))
+    write_text(page_path, page)
 
 
 def _key(record: dict[str, Any]) -> tuple[str, ...]:
