@@ -170,6 +170,8 @@ class Trainer:
                     self._optimisers["main"] = self._new_optimiser()
                 done = replace(self._position, epochs_over=epoch, steps_over=0, seconds=0.0)
                 self._position = done
+                if phase.whole and self._keeper is not None and self._keeper.due:
+                    self.save()
         for parameter in self.networks.parameters():
             parameter.grad = None
         self._results.pop(_REFRESHED, None)
