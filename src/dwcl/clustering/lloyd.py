@@ -14,7 +14,8 @@ from dwcl.clustering.distances import nearest_centres
 WARM_UP = 4
 """Iterations before the first comparison; the gains of later ones seldom turn the order."""
 
-ENERGY_ROWS = 2**12
+COPIED = 2**24
+"""Entries of a block that is copied into float64: 128 MB, so that wide tables leave some memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class Problem:
     def energy(self) -> float:
         """Sum of squares of all samples: the inertia of a single centre at the origin."""
         # By blocks: the norm in float64 would take a copy of all samples in it.
-        blocks = self.x.split(ENERGY_ROWS)
+        blocks = self.x.split(max(256, min(2**12, COPIED // (2 * self.x.shape[1]))))
         return sum(float(torch.linalg.vector_norm(b, dtype=torch.float64)) ** 2 for b in blocks)
 
     @property
@@ -121,7 +122,10 @@ def assign_and_sum(problem: Problem, centres: Tensor) -> tuple[Tensor, Tensor, T
     half_squares = flat.square().sum(1, keepdim=True) / 2
     sums, counts = torch.zeros_like(flat), torch.zeros_like(half_squares)
     halves = torch.zeros(n_restarts, dtype=torch.float64, device=flat.device)
-    for block in row_blocks(len(problem.x), block_size(len(flat), problem.block_rows)):
+    size = block_size(len(flat), problem.block_rows)
+    if flat.dtype != problem.x.dtype:
+        size = min(size, max(256, COPIED // d))
+    for block in row_blocks(len(problem.x), size):
         rows = problem.x[block].to(flat.dtype)
         # |x − c|²/2 without |x|²/2, which is the same for all centres
         excess = torch.addmm(half_squares, flat, rows.T, alpha=-1).view(n_restarts, k, -1)

@@ -11,11 +11,11 @@ from dwcl.clustering.kmeans import KMeansResult, check_settings, kmeans, order_o
 from dwcl.clustering.lloyd import Problem, assign_and_sum
 from dwcl.clustering.tables import Table, nbytes
 
-ROWS = 2**13
-"""Rows of a mini-batch."""
+ROWS, ENTRIES = 2**13, 2**22
+"""Rows and entries of a mini-batch at most: 16 MB in float32, and copies of that."""
 SAMPLE_ROWS = 2**15
 SAMPLE_ROWS_PER_CLUSTER = 256
-"""So many rows, the greater of both, choose the first centres, if half of the budget has room."""
+"""So many rows, the greater of both, choose the first centres, if a quarter of the budget does."""
 MAX_PASSES = 20
 
 
@@ -57,8 +57,8 @@ def minibatch_kmeans(
     generator : torch.Generator
         The only source of randomness, on the CPU.
     budget : int, optional
-        Bytes of a table that may be worked on as a whole: the sample takes half of them at most,
-        as its rows are gathered and joined before they are worked on.
+        Bytes of a table that may be worked on as a whole: the sample takes a quarter of them at
+        most, as its rows are gathered and joined before they are worked on.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def minibatch_kmeans(
     check_settings(n, n_clusters, n_init, max_passes, tol)
     enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
     if budget is not None:
-        enough = max(n_clusters, min(enough, budget // (8 * int(x.shape[1]))))
+        enough = max(n_clusters, min(enough, budget // (16 * int(x.shape[1]))))
     if n <= enough:
         return kmeans(x[:], n_clusters, n_init=n_init, tol=tol, generator=generator)
     rows = torch.randperm(n, generator=generator)[:enough].sort().values
@@ -96,7 +96,7 @@ def _pass(x: Table, centres: Tensor, dtype: torch.dtype = torch.float32) -> tupl
     targets = (centres - origin).to(dtype)[None]
     sums, counts = torch.zeros_like(centres), torch.zeros_like(centres[:, :1])
     total, squares = torch.zeros_like(origin), 0.0
-    for block in row_blocks(len(x), ROWS):
+    for block in row_blocks(len(x), _rows(x)):
         points = (as_points(x[block]) - origin).to(dtype)
         of_block, count, _ = assign_and_sum(Problem(points, max_iter=1, tol=0.0), targets)
         sums += of_block[0]
@@ -106,6 +106,11 @@ def _pass(x: Table, centres: Tensor, dtype: torch.dtype = torch.float32) -> tupl
     means = torch.where(counts > 0, sums / counts.clamp(min=1) + origin, centres)
     variance = (squares - float(total.square().sum()) / len(x)) / (len(x) * len(origin))
     return means, variance
+
+
+def _rows(x: Table) -> int:
+    """Rows of a mini-batch: fewer where they are wide."""
+    return max(256, min(ROWS, ENTRIES // int(x.shape[1])))
 
 
 def _settle(x: Table, centres: Tensor) -> tuple[Tensor, float, Tensor]:
@@ -120,7 +125,7 @@ def _settle(x: Table, centres: Tensor) -> tuple[Tensor, float, Tensor]:
 
 def _assign(x: Table, centres: Tensor) -> tuple[Tensor, float]:
     labels, inertia = [], 0.0
-    for block in row_blocks(len(x), ROWS):
+    for block in row_blocks(len(x), _rows(x)):
         found = nearest_centres(as_points(x[block]), centres)
         labels.append(found.labels)
         inertia += float(found.distances.double().square().sum())
