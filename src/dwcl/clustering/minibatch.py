@@ -110,7 +110,7 @@ def _pass(x: Table, centres: Tensor, dtype: torch.dtype = torch.float32) -> tupl
 
 def _rows(x: Table) -> int:
     """Rows of a mini-batch: fewer where they are wide."""
-    return max(256, min(ROWS, ENTRIES // int(x.shape[1])))
+    return min(ROWS, max(256, ENTRIES // int(x.shape[1])))
 
 
 def _settle(x: Table, centres: Tensor) -> tuple[Tensor, float, Tensor]:
