@@ -22,7 +22,7 @@ from dwcl.training.loop import LossTerms
 
 
 class ACCMVC(DeepMultiViewClusterer):
-    r"""Anchor-Sharing and Cluster-wise Contrastive Multi-View Clustering.
+    r"""Anchor-Sharing and Cluster-wise Contrastive Network.
 
     Each view v has an auto-encoder with code :math:`H^v`. The codes of all views, side by side,
     are the joint code :math:`C = H^1 \Vert \dots \Vert H^V`, in which every sample is expressed
