@@ -284,7 +284,7 @@ class ACCMVC(DeepMultiViewClusterer):
         """P of a batch, with no more neighbours than it has."""
         most = min(self.neighbours, len(common) - 1)
         if most == 0:  # a sample alone
-            return torch.zeros_like(common @ common.T)
+            return common.new_zeros(1, 1)
         return neighbour_shares(common, most, guard=self.guard)
 
     def _contrast(self, run: Run, batch: Batch, *, dropout: float) -> LossTerms:
