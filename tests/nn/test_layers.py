@@ -96,6 +96,7 @@ def test_what_views_share_follows_from_all_of_them_in_any_order() -> None:
 
     assert drawn(1, 2**63 - 1, 2**62) == drawn(2**62, 1, 2**63 - 1)
     assert drawn(1, 2) != drawn(1, 3)
+    assert drawn(1) != torch.rand(4, generator=generator(1)).tolist()
     moved = generator(1)
     torch.rand(3, generator=moved)
     assert torch.rand(4, generator=joint_generator([moved, generator(2)])).tolist() == drawn(1, 2)

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from dwcl.nn.precision import Perceptron
+from dwcl.streams import RandomStreams
 
 
 def linear(
@@ -44,6 +45,9 @@ def perceptron(
 
 
 def joint_generator(generators: Sequence[torch.Generator]) -> torch.Generator:
-    """Make the generator for what views share, out of theirs; their order has no influence."""
+    """Make the generator for what views share, out of theirs; their order has no influence.
+
+    Nor has what was drawn from them, and it repeats the numbers of none: of a single view neither.
+    """
     seeds = (generator.initial_seed() for generator in generators)
-    return torch.Generator().manual_seed(sum(seeds) % 2**63)
+    return RandomStreams(sum(seeds)).torch("joint")
