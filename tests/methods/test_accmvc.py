@@ -547,7 +547,7 @@ def test_any_number_of_views_and_any_size_of_batch(n_views: int, n: int, batch: 
 
 def test_a_single_view_learns_too() -> None:
     data = make_multiview(70, 3, widths=(12,), noise=0.1, random_state=0)
-    assert adjusted_rand_score(data.labels, fitted(data, **LONG).labels_) > 0.9
+    assert adjusted_rand_score(data.labels, fitted(data, **LONG).labels_) > 0.8
 
 
 def test_constant_columns_whole_numbers_and_copies_are_no_obstacle() -> None:
