@@ -87,12 +87,21 @@ class Soft(SoftClusterer):
         raise NotImplementedError
 
 
-class Centred(DeepMultiViewClusterer):
-    """Centred."""
+class Found(DeepMultiViewClusterer):
+    """k-means of another stream is k-means all the same."""
 
-    method_name = "centred"
+    method_name = "found"
 
     def _find_centres(self, run: Run, features: Table) -> tuple[Tensor, float]:
+        raise NotImplementedError
+
+
+class Turned(Found):
+    """Turned."""
+
+    method_name = "turned"
+
+    def _distances_to(self, centres: Tensor, features: Tensor) -> Tensor:
         raise NotImplementedError
 
 
@@ -186,7 +195,8 @@ def test_what_a_docstring_lacks_its_page_lacks() -> None:
     [
         (Example, "k-means on its features", "refused"),
         (Soft, "the greatest share of a soft assignment", "accepted"),
-        (Centred, "the nearest of centres of its own", "refused"),
+        (Found, "k-means on its features", "refused"),
+        (Turned, "the nearest centre, by distances of its own", "refused"),
     ],
 )
 def test_how_labels_come_out_follows_from_the_class(

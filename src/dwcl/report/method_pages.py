@@ -24,8 +24,8 @@ Method = type[DeepMultiViewClusterer]
 LIST = "README.md"
 MADE = "<!-- Made from docstrings by `python -m dwcl.report.method_pages docs/methods`. -->"
 BEFORE = """\
-Each is an estimator in Python and a choice of `dwcl fit --method`. All of them train in one engine,
-and none sees a label."""
+Each is an estimator in Python and a choice of `dwcl fit --method`. Those that learn share one
+engine, and none sees a label."""
 AFTER = """\
 `dwcl methods` lists them too, `dwcl methods METHOD` shows the settings of one, and
 `dwcl recipes METHOD` its settings by name. [How to add one](../../ARCHITECTURE.md#how-to-add-)."""
@@ -86,8 +86,8 @@ def clusters_from(method: Method) -> str:
     """Say how a method's labels come out."""
     if issubclass(method, SoftClusterer):
         return "the greatest share of a soft assignment"
-    if method._find_centres is not DeepMultiViewClusterer._find_centres:
-        return "the nearest of centres of its own"
+    if method._distances_to is not DeepMultiViewClusterer._distances_to:
+        return "the nearest centre, by distances of its own"
     return "k-means on its features"
 
 
