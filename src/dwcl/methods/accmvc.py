@@ -76,7 +76,7 @@ class ACCMVC(DeepMultiViewClusterer):
         m, the sample itself included, so that one less are spared. In a batch of b samples at most
         b − 1 count.
     guard : float, default=1e-10
-        ε. It decides between samples that coincide; a larger one, such as 1e-6, bounds the
+        ε. It keeps P defined for samples that coincide; a larger one, such as 1e-6, bounds the
         gradients where more than m samples of a batch nearly do.
     dropout : float, default=0.1
         Share of what the anchors give back that is left out at random.
@@ -93,7 +93,7 @@ class ACCMVC(DeepMultiViewClusterer):
     epochs : int, default=50
         Epochs of the contrast.
     batch_size : int, default=256
-        Of n samples at most n. A short last batch is left out, in both phases.
+        A short last batch is left out, in both phases; fewer samples than this are one batch.
     learning_rate : float, default=3e-4
         Of Adam, which keeps its moments through both phases.
     scaling : str or dict, default="minmax"
