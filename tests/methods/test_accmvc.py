@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor, nn
@@ -21,7 +20,6 @@ from dwcl.experiments.recipes import recipes
 from dwcl.losses import damped_infonce
 from dwcl.methods.accmvc import ACCMVC, AnchorNetworks
 from dwcl.streams import RandomStreams
-from dwcl.training.callbacks import Callback, Record
 from dwcl.training.loop import Trainer
 
 SEEDS = (0, 1, 2)
@@ -376,12 +374,6 @@ def test_it_beats_its_own_untrained_networks(seed: int) -> None:
     assert trained > untrained + 0.1
 
 
-def test_labels_given_to_fit_change_nothing() -> None:
-    data = easy(0)
-    with_, without = fitted(data), fitted(data.with_labels(None))
-    assert_array_equal(with_.embedding_, without.embedding_)
-
-
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not() -> None:
     one, two, other = (fitted(easy(1), seed) for seed in (3, 3, 4))
     assert one.embedding_.tobytes() == two.embedding_.tobytes()
@@ -443,39 +435,17 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
     assert_array_equal(again.transform(data), model.embedding_)
 
 
-class BreakAt(Callback):
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def on_record(self, record: Record) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
-
-
 def bytes_of(model: ACCMVC, folder: Path) -> bytes:
     save_model(model, folder)
     content = [(folder / name).read_bytes() for name in ("model.json", "model.safetensors")]
     return b"".join(content) + model.embedding_.tobytes()
 
 
-@pytest.mark.parametrize("record", [1, 2, 3, 5])
-def test_broken_at_a_record_it_ends_in_the_same_bytes(tmp_path: Path, record: int) -> None:
-    whole = fitted(easy(0))
-    model = ACCMVC(3, **SMALL, random_state=0)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(
-            easy(0), callbacks=[BreakAt(record)], checkpoint=Checkpoints(tmp_path / "c", every=0)
-        )
-    model.fit(easy(0), checkpoint=tmp_path / "c")
-    assert bytes_of(model, tmp_path / "a") == bytes_of(whole, tmp_path / "b")
-
-
-@pytest.mark.parametrize("step", [2, 5, 6, 8])
+@pytest.mark.parametrize("step", [2, 3, 5, 6, 7, 10])
 def test_broken_between_two_steps_it_ends_in_the_same_bytes(
     tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two batches an epoch: the fifth and the sixth have dropout."""
+    """Two batches an epoch, two epochs before the contrast: steps 5 and 6 have dropout."""
     whole = fitted(easy(0))
     model = ACCMVC(3, **SMALL, random_state=0)
     steps, original = [0], Trainer._step
@@ -566,11 +536,6 @@ def test_data_read_by_batches_are_learnt_from_too() -> None:
     model = fitted(data, memory_budget=1e-6)
     assert model.embedding_ is None
     assert_array_equal(model.predict(data), model.labels_)
-
-
-def test_clone_keeps_every_setting() -> None:
-    model = ACCMVC(4, temperature=0.3, encoder=(10,), dropout_epochs=None, random_state=7)
-    assert clone(model).get_params() == model.get_params()
 
 
 def test_defaults_are_those_of_the_reference() -> None:
