@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from dwcl.nn import linear, perceptron
+from dwcl.nn import joint_generator, linear, perceptron
 from dwcl.nn.precision import Perceptron
 
 
@@ -75,3 +75,28 @@ def test_relu_lies_between_the_layers_and_the_end_is_linear(widths: tuple[int, .
             by_hand = by_hand.clamp(min=0)
     torch.testing.assert_close(layers(x), by_hand)
     assert (layers(x) < 0).any()
+
+
+def test_layers_may_have_no_bias() -> None:
+    layers = perceptron((7, 6, 5), generator(), bias=False)
+    with_bias = perceptron((7, 6, 5), generator())
+    one, two = (m for m in layers if isinstance(m, nn.Linear))
+    assert (one.bias, two.bias) == (None, None)
+    assert torch.equal(one.weight, with_bias[0].weight)
+    x = torch.randn(9, 7, generator=generator(3))
+    expected = (x @ one.weight.T).clamp(min=0) @ two.weight.T
+    for training in (True, False):
+        torch.testing.assert_close(layers.train(training)(x), expected)
+    assert not layers(torch.zeros(1, 7)).any()
+
+
+def test_what_views_share_follows_from_all_of_them_in_any_order() -> None:
+    def drawn(*seeds: int) -> list[float]:
+        return torch.rand(4, generator=joint_generator([generator(s) for s in seeds])).tolist()
+
+    assert drawn(1, 2**63 - 1, 2**62) == drawn(2**62, 1, 2**63 - 1)
+    assert drawn(1, 2) != drawn(1, 3)
+    assert drawn(1) != torch.rand(4, generator=generator(1)).tolist()
+    moved = generator(1)
+    torch.rand(3, generator=moved)
+    assert torch.rand(4, generator=joint_generator([moved, generator(2)])).tolist() == drawn(1, 2)

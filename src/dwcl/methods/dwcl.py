@@ -154,7 +154,7 @@ class DWCL(DeepMultiViewClusterer):
     References
     ----------
     Hanning Yuan, Zhihui Zhang, Lianhua Chi, Qi Guo, Sijie Ruan, Jinhui Pang, Xiaoshuai Hao: DWCL:
-    Dual-Weighted Contrastive Learning for Multi-View Clustering.
+    Dual-Weighted Contrastive Learning for Multi-View Clustering. arXiv 2411.17354, 2024.
 
     Examples
     --------

@@ -10,9 +10,12 @@ import torch
 from torch import nn
 
 from dwcl.nn.precision import Perceptron
+from dwcl.streams import RandomStreams
 
 
-def linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
+def linear(
+    inputs: int, outputs: int, generator: torch.Generator, *, bias: bool = True
+) -> nn.Linear:
     """Make a linear layer with PyTorch's default distribution of weights, drawn from `generator`.
 
     PyTorch itself draws them from its global generator, which belongs to the caller; so does its
@@ -20,20 +23,31 @@ def linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
     drawn, and no memory taken: so can networks be counted before they are made.
     """
     # Made without memory first, so that no value is drawn in vain.
-    layer = nn.Linear(inputs, outputs, device="meta", dtype=torch.float32)
+    layer = nn.Linear(inputs, outputs, bias=bias, device="meta", dtype=torch.float32)
     if torch.get_default_device().type == "meta":
         return layer
     layer = layer.to_empty(device="cpu")
     bound = 1.0 / math.sqrt(inputs)
     with torch.no_grad():
-        layer.weight.uniform_(-bound, bound, generator=generator)
-        layer.bias.uniform_(-bound, bound, generator=generator)
+        for parameter in layer.parameters():  # the weight, and then the bias
+            parameter.uniform_(-bound, bound, generator=generator)
     return layer
 
 
-def perceptron(widths: Sequence[int], generator: torch.Generator) -> Perceptron:
+def perceptron(
+    widths: Sequence[int], generator: torch.Generator, *, bias: bool = True
+) -> Perceptron:
     """Chain linear layers of the given widths, ReLU between them and a linear end."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        layers += [linear(inputs, outputs, generator), nn.ReLU()]
+        layers += [linear(inputs, outputs, generator, bias=bias), nn.ReLU()]
     return Perceptron(*layers[:-1])
+
+
+def joint_generator(generators: Sequence[torch.Generator]) -> torch.Generator:
+    """Make the generator for what views share, out of theirs; their order has no influence.
+
+    Nor has what was drawn from them, and it repeats the numbers of none: of a single view neither.
+    """
+    seeds = (generator.initial_seed() for generator in generators)
+    return RandomStreams(sum(seeds)).torch("joint")

@@ -1,1 +1,1 @@
-"""Report: figures of a run, from its results only."""
+"""Report: figures of a run, from its results only; pages of the methods, from their docstrings."""
