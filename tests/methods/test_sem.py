@@ -26,7 +26,8 @@ from dwcl.methods import sem
 from dwcl.methods.sem import SEM
 from dwcl.nn import ViewNetworks, with_noise
 from dwcl.storage.descriptions import PairWeight
-from dwcl.training.batches import Batch
+from dwcl.streams import RandomStreams
+from dwcl.training.batches import Batch, InMemory
 from dwcl.training.callbacks import Callback, Record
 from dwcl.training.features import FeatureFile
 from dwcl.training.loop import Trainer
@@ -189,6 +190,41 @@ def test_contrast_takes_clean_samples_and_reconstruction_corrupted_ones() -> Non
         expected = functional.mse_loss(ae.decoder(ae.encoder(other)), x)  # the aim is the clean one
         torch.testing.assert_close(corrupted["reconstruction"][v], expected)
     assert not torch.allclose(corrupted["reconstruction"], clean["reconstruction"])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", ["ae", "dae", "mae"])
+def test_a_step_has_a_path_on_another_device(loss: str, kind: str) -> None:
+    meta = torch.device("meta")
+    made, model = networks((4, 3)).to(meta).train(), SEM(2, loss=loss, reconstruction=kind)
+    trainer = Trainer(
+        made, InMemory([torch.empty(5, 4)]), RandomStreams(0), batch_size=2, learning_rate=1.0
+    )
+    corrupt = model._corruption(trainer, ("a", "b"))
+    batch = Batch(
+        [torch.empty(5, d, dtype=torch.float64, device=meta) for d in (4, 3)], torch.arange(5)
+    )
+    pairs = every_pair(2, lambda v, w: 1.0)
+    terms = model.contrast(made, pairs, torch.ones(3, device=meta), corrupt, batch)
+    assert terms.total.is_meta
+    torch.autograd.backward(terms.total)
+    assert all(parameter.grad is not None for parameter in made.parameters())
+
+
+def test_without_reconstruction_the_decoders_stay_as_pretraining_left_them(
+    small: dict[str, Any],
+) -> None:
+    short, long = (
+        fitted(small, reconstruction="mae", reconstruction_weight=0.0, iterations=iterations)
+        for iterations in (0, 2)
+    )
+    for (name, one), other in zip(
+        short.networks_.state_dict().items(), long.networks_.state_dict().values(), strict=True
+    ):
+        assert torch.equal(one, other) == ("decoder" in name), name
+    by_phase = {record["phase"]: set(record) for record in records(long, "epoch")}
+    assert "reconstruction" in by_phase["pretrain"]
+    assert "reconstruction" not in by_phase["contrast-1"]
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -80,7 +80,7 @@ def methods(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[METHOD]...",
+            metavar="METHOD",
             help="Those to measure [default: all that have a plain version].",
             show_default=False,
         ),

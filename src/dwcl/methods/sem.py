@@ -138,7 +138,7 @@ class SEM(DeepMultiViewClusterer):
     scaling : str or dict, default="minmax"
         ``minmax``, ``standard``, ``row-l2``, ``none`` or ``auto``, for all views or by view.
     n_init : int, default=10
-        Restarts of every k-means.
+        Restarts of every k-means: the house's number, see the notes.
     memory_budget : float, default=2.0
         GB that data and features may take in memory. Larger data are read by batches, in an order
         that a disk can serve; larger features are kept in files meanwhile, and clustered by
