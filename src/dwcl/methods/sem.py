@@ -74,14 +74,14 @@ class SEM(DeepMultiViewClusterer):
     -----
     What differs from the code of the reference:
 
-    * The state after the last epoch is the result. The reference has a way to keep the best of
-      several runs by their scores.
+    * The state after the last epoch is the result. The reference can also keep the best of several
+      runs by their scores.
     * k-means takes all samples as long as their features fit into the memory budget; the reference
       goes over to mini-batches above 10,000 samples. It takes 100 restarts; here they are the
       house's ten, since restarts beyond ten cost more than they give.
     * The contrast of (v, w) and that of (w, v) are equal, so it is computed once and counts twice.
-    * A batch of one sample has no negatives, and the mean over them in PSCL no value: what is left
-      then is the attraction of its positives.
+    * A batch of one sample has no negatives, and the mean over them in PSCL no value: there the
+      attraction of its positives is all that is left.
     * The length of rows that PSCL allows, :math:`\sqrt 3`, is beyond that of
       :math:`\hat H`, so nothing is ever shortened.
     * JSD is computed by logarithms, so that probabilities next to zero leave no undefined values.
