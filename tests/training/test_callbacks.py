@@ -75,11 +75,14 @@ def test_one_reconstruction_for_all_views_names_none(guard: Guard) -> None:
         (math.nan, r"epoch 7\. A"),
     ],
 )
-def test_without_reconstruction_the_pairs_name_the_views(by_pair: Any, where: str) -> None:
+@pytest.mark.parametrize("event", ["assessment", "weights"])
+def test_without_reconstruction_the_pairs_name_the_views(
+    by_pair: Any, where: str, event: str
+) -> None:
     pairs = [["colour", "colour"], ["shape", "colour"], ["shape", "shape"]]
-    assessment = {"event": "assessment", "pairs": [{"views": views} for views in pairs]}
+    weighed = {"event": event, "pairs": [{"views": views} for views in pairs]}
     guard = Guard()
-    guard.on_start(RunInfo("dwcl", ("colour", "shape"), 10, past=(assessment,)))
+    guard.on_start(RunInfo("dwcl", ("colour", "shape"), 10, past=(weighed,)))
     with pytest.raises(TrainingError, match=where):
         guard.on_record(epoch(math.nan, contrast=by_pair))
 

@@ -153,6 +153,34 @@ def test_mmd_looks_at_the_first_rows_alone() -> None:
     assert discrepancy.MMD_ROWS == 2000
 
 
+class Counted:
+    """A table that says how many rows are asked for at once, as one on the disk would have it."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows, self.shape, self.most = rows, rows.shape, 0
+
+    def __getitem__(self, asked: Any) -> Tensor:
+        found = self.rows[asked]
+        self.most = max(self.most, len(found))
+        return found
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def test_features_that_do_not_lie_in_memory_are_read_by_blocks(monkeypatch: Any) -> None:
+    a, b = features(30, 3, 0)
+    monkeypatch.setattr(discrepancy, "BLOCK_ROWS", 8)
+    one, other = Counted(a), Counted(b)
+    assert jsd(one, other) == jsd(a, b)
+    assert (one.most, other.most) == (8, 8)
+    one, other = Counted(a), Counted(b)
+    assert mmd(one, other, max_rows=12) == mmd(a, b, max_rows=12)
+    assert (one.most, other.most) == (12, 12)
+    with pytest.raises(DataError, match=r"shapes \(30, 3\) and \(29, 3\)"):
+        jsd(one, Counted(b[:29]))
+
+
 def test_features_of_other_shapes() -> None:
     for measure in (jsd, mmd):
         with pytest.raises(DataError, match=r"shapes \(3, 2\) and \(3, 4\)"):

@@ -16,6 +16,7 @@ from dwcl.views import (
     Pair,
     as_records,
     cmi_weight,
+    every_pair,
     exponential_quality_weight,
     weigh_pairs,
 )
@@ -215,11 +216,24 @@ def test_one_view_has_itself_alone(mechanism: Mechanism) -> None:
     assert pair == Pair(0, 0, 1, math.exp(1.0) * math.expm1(1.0))
 
 
+def test_every_pair_of_views_stands_once_for_both_its_terms() -> None:
+    table = [[1.0, 0.5, 4.0], [0.25, 2.0, 8.0], [16.0, 32.0, 3.0]]
+    assert every_pair(3, lambda v, w: table[v][w]) == [
+        Pair(0, 0, 1, 1.0),
+        Pair(0, 1, 2, 0.75),
+        Pair(0, 2, 2, 20.0),
+        Pair(1, 1, 1, 2.0),
+        Pair(1, 2, 2, 40.0),
+        Pair(2, 2, 1, 3.0),
+    ]
+    assert every_pair(1, lambda v, w: table[v][w]) == [Pair(0, 0, 1, 1.0)]
+
+
 # -- records and bad functions ---------------------------------------------------------------------
 
 
 def test_records_name_the_views(three: Assessment) -> None:
-    assert as_records([Pair(0, 2, 2, 1.5), Pair(1, 1, 1, 0.5)], three) == [
+    assert as_records([Pair(0, 2, 2, 1.5), Pair(1, 1, 1, 0.5)], three.names) == [
         {"views": ["v0", "v2"], "terms": 2, "weight": 1.5},
         {"views": ["v1", "v1"], "terms": 1, "weight": 0.5},
     ]

@@ -44,21 +44,15 @@ def speed(
     """Measure training, k-means and silhouette against named references, in turns in one run."""
     from dwcl.bench.clustering import measure_kmeans, measure_silhouette
     from dwcl.bench.report import SpeedReport, circumstances
-    from dwcl.bench.speed import SHAPES, measure_mechanisms, measure_training
+    from dwcl.bench.speed import measure_mechanisms, measure_training
 
-    shapes = dict(SHAPES)
-    if data is not None:
-        given = load_data(data, None, None, None, progress=False)
-        shapes = {data: (given.n_samples, given.widths)}
-    if short:
-        shapes = {name: (n, widths[:2]) for name, (n, widths) in list(shapes.items())[:1]}
     report = SpeedReport(circumstances=circumstances(threads))
 
     def say(what: str) -> None:
         if not (quiet or json):
             messages().print(f"measuring {what} …")
 
-    for name, (n_samples, widths) in shapes.items():
+    for name, (n_samples, widths) in _shapes(data, short=short).items():
         say(f"training on the shape of {name}")
         report.figures += measure_training(name, n_samples, widths, rounds=rounds, threads=threads)
     say("contrastive terms by number of views")
@@ -74,6 +68,51 @@ def speed(
     say("silhouette")
     sizes = (500,) if short else (5_000, 20_000)
     report.figures += measure_silhouette(sizes, rounds=min(rounds, 3), threads=threads)
+    if json:
+        print_json(report.as_dict())
+    else:
+        _show(report)
+
+
+@app.command()
+@guarded
+def methods(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="METHOD",
+            help="Those to measure [default: all that have a plain version].",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="DATA", help="Views of this shape instead of the usual."),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads [default: PyTorch's number].")
+    ] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds of turns.")] = 5,
+    short: Annotated[
+        bool, typer.Option("--short", help="Small sizes: whether it runs, not how fast.")
+    ] = False,
+    quiet: QuietOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Measure methods against plain eager versions of themselves, in turns in one run."""
+    from dwcl.bench.methods import measure_methods
+    from dwcl.bench.plain import get_plain, plain_versions
+    from dwcl.bench.report import SpeedReport, circumstances
+
+    chosen = [get_plain(name).method for name in names or plain_versions()]
+    report = SpeedReport(circumstances=circumstances(threads))
+    for shape, (n_samples, widths) in _shapes(data, short=short).items():
+        for method in chosen:
+            if not (quiet or json):
+                messages().print(f"measuring {method} on the shape of {shape} …")
+            report.figures += measure_methods(
+                [method], shape, n_samples, widths, rounds=rounds, threads=threads
+            )
     if json:
         print_json(report.as_dict())
     else:
@@ -108,6 +147,19 @@ def memory(
         print_json(report.as_dict())
     else:
         _show(report)
+
+
+def _shapes(data: str | None, *, short: bool) -> dict[str, tuple[int, tuple[int, ...]]]:
+    """Choose samples and widths to measure on: those of known data sets, or of the user's own."""
+    from dwcl.bench.speed import SHAPES
+
+    shapes = dict(SHAPES)
+    if data is not None:
+        given = load_data(data, None, None, None, progress=False)
+        shapes = {data: (given.n_samples, given.widths)}
+    if short:
+        shapes = {name: (n, widths[:2]) for name, (n, widths) in list(shapes.items())[:1]}
+    return shapes
 
 
 def _show(report: SpeedReport) -> None:

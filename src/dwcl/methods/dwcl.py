@@ -278,7 +278,7 @@ class DWCL(DeepMultiViewClusterer):
             "assessments_": assessments,
             "best_view_": last.best_name,
             "view_quality_": dict(zip(last.names, last.quality, strict=True)),
-            "pair_weights_": as_records(self._pairs(last), last),
+            "pair_weights_": as_records(self._pairs(last), last.names),
             "baseline_labels_": self._baseline_labels(assessments[0], first),
         }
 
@@ -343,7 +343,7 @@ class DWCL(DeepMultiViewClusterer):
             "event": "assessment",
             "iteration": iteration,
             **found.as_record(),
-            "pairs": as_records(self._pairs(found), found),
+            "pairs": as_records(self._pairs(found), found.names),
         }
         if isinstance(quality, SilhouetteQuality):
             record["silhouette_samples"] = quality.samples_used(run.source.n_samples)

@@ -1,7 +1,8 @@
-"""Networks: the auto-encoder of a view, its head, the set of them for several views, fusion."""
+"""Networks: auto-encoders and heads of views, fusion, and what samples are given as."""
 
 from dwcl.nn.autoencoder import AutoEncoder, AutoEncoders, ViewNetworks
 from dwcl.nn.chain import steps_in_place
+from dwcl.nn.corruption import Corruption, with_noise, with_zeros
 from dwcl.nn.fusion import WeightedMean
 from dwcl.nn.layers import joint_generator, linear, perceptron
 from dwcl.nn.norm import BatchNorm, NormPerceptron
@@ -17,6 +18,7 @@ __all__ = [
     "AutoEncoder",
     "AutoEncoders",
     "BatchNorm",
+    "Corruption",
     "NormPerceptron",
     "Perceptron",
     "Precision",
@@ -29,4 +31,6 @@ __all__ = [
     "resolve_precision",
     "set_precision",
     "steps_in_place",
+    "with_noise",
+    "with_zeros",
 ]

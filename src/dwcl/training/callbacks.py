@@ -104,9 +104,9 @@ class Guard(Callback):
 
     def _take_up(self, record: Record) -> None:
         """Keep what the records to come are measured by and named with."""
-        if record.get("event") == "assessment":
+        if "pairs" in record:  # whatever weighed them, with a judgement of the views or without
             # The pairs that the next phase contrasts, in the order of its losses.
-            self._pairs = [pair["views"] for pair in record.get("pairs", [])]
+            self._pairs = [pair["views"] for pair in record["pairs"]]
         if record.get("event") != "epoch":
             return
         size = abs(record["loss"])

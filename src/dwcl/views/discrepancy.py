@@ -9,6 +9,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from dwcl.clustering.tables import Table
 from dwcl.errors import DataError
 
 T = TypeVar("T")
@@ -44,7 +45,7 @@ def cmi(labels_a: Tensor, labels_b: Tensor) -> float:
     return min(1.0, max(0.0, 2 * information / (entropy_a + entropy_b)))
 
 
-def jsd(a: Tensor, b: Tensor) -> float:
+def jsd(a: Table, b: Table) -> float:
     r"""Jensen–Shannon divergence of two views' features, the mean over the samples.
 
     .. math::
@@ -57,21 +58,22 @@ def jsd(a: Tensor, b: Tensor) -> float:
 
     Parameters
     ----------
-    a, b : Tensor, n × d
+    a, b : Tensor or Table, n × d
         Features of the same samples in two views.
     """
-    a, b = _of_like_shape(a, b)
+    _check_like_shape(a, b)
     total = 0.0
-    for rows in zip(a.split(BLOCK_ROWS), b.split(BLOCK_ROWS), strict=True):
+    for start in range(0, len(a), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
         # By logarithms, where probabilities too small for a number leave no 0 · ∞.
-        log_p, log_q = (x.double().log_softmax(1) for x in rows)
+        log_p, log_q = (x[block].detach().double().log_softmax(1) for x in (a, b))
         log_m = torch.logaddexp(log_p, log_q) - math.log(2)
         parts = log_p.exp() * (log_p - log_m) + log_q.exp() * (log_q - log_m)
         total += float(parts.sum()) / 2
     return min(math.log(2), max(0.0, total / len(a)))
 
 
-def mmd(a: Tensor, b: Tensor, *, max_rows: int = MMD_ROWS) -> float:
+def mmd(a: Table, b: Table, *, max_rows: int = MMD_ROWS) -> float:
     r"""Maximum mean discrepancy of two views' features, squared (the biased estimate).
 
     .. math::
@@ -85,14 +87,14 @@ def mmd(a: Tensor, b: Tensor, *, max_rows: int = MMD_ROWS) -> float:
 
     Parameters
     ----------
-    a, b : Tensor, n × d
+    a, b : Tensor or Table, n × d
         Features in two views.
     max_rows : int
         The first so many samples stand for all.
     """
-    a, b = _of_like_shape(a[:max_rows], b[:max_rows])
-    n = len(a)
-    x = torch.cat([a, b]).double()  # 2n × d
+    _check_like_shape(a, b)
+    x = torch.cat([a[:max_rows], b[:max_rows]]).detach().double()  # 2n × d
+    n = len(x) // 2
     x = x - x.mean(0)
     squares = x.square().sum(1)
     # With the mean at the origin, Σ‖x − y‖² over all ordered pairs is 2 · 2n · Σ‖x‖².
@@ -125,13 +127,12 @@ def between_views(
     return tuple(map(tuple, table))
 
 
-def _of_like_shape(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    if a.shape != b.shape:
+def _check_like_shape(a: Table, b: Table) -> None:
+    if tuple(a.shape) != tuple(b.shape):
         raise DataError(
             f"The features of the two views have shapes {tuple(a.shape)} and {tuple(b.shape)}; "
             "as many features of the same samples are expected in both."
         )
-    return a.detach(), b.detach()
 
 
 def _entropy(probabilities: Tensor) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -83,17 +83,25 @@ def weigh_pairs(
         best = assessment.best
         pairs = [Pair(v, best, 1, weight(v, best)) for v in range(n_views)]
     else:
-        pairs = [
-            Pair(v, w, 1, weight(v, w)) if v == w else Pair(v, w, 2, weight(v, w) + weight(w, v))
-            for v in range(n_views)
-            for w in range(v, n_views)
-        ]
+        pairs = every_pair(n_views, weight)
     return [pair for pair in pairs if self_pairs or pair.v != pair.w]
 
 
-def as_records(pairs: list[Pair], assessment: Assessment) -> list[dict[str, Any]]:
+def every_pair(n_views: int, weight: Callable[[int, int], float]) -> list[Pair]:
+    """List all V² ordered pairs, views with themselves included, by a function of two positions.
+
+    A loss that is symmetric in its views need not be computed twice: (v, w) and (w, v) are one pair
+    of two terms, so there are V·(V + 1)/2 in all.
+    """
+    return [
+        Pair(v, w, 1, weight(v, w)) if v == w else Pair(v, w, 2, weight(v, w) + weight(w, v))
+        for v in range(n_views)
+        for w in range(v, n_views)
+    ]
+
+
+def as_records(pairs: Sequence[Pair], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return the pairs by the names of their views, as plain values for the history."""
-    names = assessment.names
     return [
         {"views": [names[p.v], names[p.w]], "terms": p.terms, "weight": p.weight} for p in pairs
     ]
