@@ -9,12 +9,14 @@ matrix with masks for every pair, and Adam as it comes. The numbers are those of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+from dwcl.bench.plain import in_plain_layers
 from dwcl.nn import ViewNetworks
 
 
@@ -36,7 +38,13 @@ def masked_infonce(z_v: Tensor, z_w: Tensor, temperature: float) -> Tensor:
 
 
 class NaiveTrainer:
-    """Trains the same networks, one loop inside the other."""
+    """Trains a copy of networks in PyTorch's own layers, one loop inside the other.
+
+    Attributes
+    ----------
+    networks : ViewNetworks
+        The copy.
+    """
 
     def __init__(
         self,
@@ -47,9 +55,10 @@ class NaiveTrainer:
         learning_rate: float = 3e-4,
         temperature: float = 1.0,
     ) -> None:
-        self.encoders = [autoencoder.encoder for autoencoder in networks.each()]
-        self.decoders = [autoencoder.decoder for autoencoder in networks.each()]
-        self.heads = list(networks.heads)
+        self.networks = cast(ViewNetworks, in_plain_layers(networks)).train()
+        self.encoders = [autoencoder.encoder for autoencoder in self.networks.each()]
+        self.decoders = [autoencoder.decoder for autoencoder in self.networks.each()]
+        self.heads = list(self.networks.heads)
         self.temperature = temperature
         self.loader = DataLoader(
             TensorDataset(*views),
@@ -57,7 +66,7 @@ class NaiveTrainer:
             shuffle=True,
             generator=torch.Generator().manual_seed(0),
         )
-        self.optimiser = torch.optim.Adam(networks.parameters(), lr=learning_rate)
+        self.optimiser = torch.optim.Adam(self.networks.parameters(), lr=learning_rate)
 
     def pretrain_epoch(self) -> float:
         """One epoch on reconstruction; returns the mean loss of the batches."""
