@@ -20,6 +20,7 @@ from dwcl.experiments.recipes import recipes
 from dwcl.losses import centre_contrast, neighbour_contrast
 from dwcl.methods import dcmvc
 from dwcl.methods.dcmvc import DCMVC, FusedNetworks
+from dwcl.nn import set_precision
 from dwcl.streams import RandomStreams
 from dwcl.training.batches import Batch
 from dwcl.training.callbacks import Callback, Record
@@ -178,6 +179,22 @@ def test_the_official_networks_have_the_known_number_of_parameters() -> None:
         networks = DCMVC(7)._build((1433, 2708), [torch.Generator() for _ in range(2)])
     count = sum(p.numel() for p in networks.parameters())
     assert count == 1001 * (1433 + 2708) + 2 * 3_530_256 + 2
+
+
+@GRAPHS
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_step_of_learning_has_a_path_on_another_device(graph: Any, precision: Any) -> None:
+    """Which also tells that no step waits for numbers of a device."""
+    with torch.device("meta"):
+        model = DCMVC(3, encoder=(6,), latent=5, graph=graph)
+        networks = model._build((4, 3), [torch.Generator() for _ in range(2)])
+        batch = Batch([torch.empty(7, d) for d in (4, 3)], torch.empty(7, dtype=torch.int64))
+        set_precision(networks, precision)
+        near = torch.empty(20, 4, dtype=torch.int32)
+        labels = torch.empty(20, dtype=torch.int64)
+        neighbours = [near, near] if graph == "full" else None
+        model.contrast(networks, neighbours, batch, labels=labels).total.backward()
+    assert all(p.grad is not None and p.grad.is_meta for p in networks.parameters())
 
 
 @GRAPHS
