@@ -133,8 +133,8 @@ class CVCL(SoftClusterer):
       the recipes). The defaults here are one choice for all data; the rule of ``auto`` agrees with
       every one of its data sets.
     - It scores only the samples of full batches. Here all samples get a cluster, in their order.
-    - A cluster without any mass in a batch makes its losses infinite; here it counts as one with
-      next to none.
+    - A cluster without any mass in a batch makes the loss no number there; here it counts as one
+      with next to none.
     - Epochs of data with fewer samples than a batch have one batch; there they have none.
 
     At least two views are needed: clusters are learnt from their agreement alone.

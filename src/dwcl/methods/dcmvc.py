@@ -137,17 +137,19 @@ class DCMVC(DeepMultiViewClusterer):
 
     - Weights, neighbours and the graph are set per data set there (see the recipes), presumably
       with the labels in sight; it has no defaults for α and β.
-    - A sample without negatives adds nothing to the loss. In the code it adds a constant, which is
-      the logarithm of a number below the normal range and becomes infinite where such numbers are
-      off; gradients are the same. Nor are negatives dropped there whose cosine is exactly 0.
+    - A sample without negatives adds nothing of them to the loss. In the code it adds a constant,
+      which is infinite where numbers below the normal range are off; gradients are the same.
+      Negatives whose cosine is exactly 0, which the code drops, stay.
     - The graph is kept as positions of neighbours, never n × n. Copies of a sample do not cost it
       the place as its own positive, and fewer samples than neighbours are no obstacle.
     - The starts of k-means are drawn from a stream of the run's own, not from the seeds 0 to 9;
       they are the same in every epoch, as in the code.
     - The last batch of an epoch may have one sample.
 
-    Nothing holds the weights of the views back from favouring a single one: ``view_weights_``
-    tells.
+    As in the code, the temperature of the neighbours is applied to negatives twice, unless
+    ``negative_temperature`` says otherwise, and a cluster of which a batch has no sample stands in
+    the sums over other clusters with :math:`e^{-10}`. Nothing holds the weights of the views back
+    from favouring a single one: ``view_weights_`` tells.
 
     References
     ----------
