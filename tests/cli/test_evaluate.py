@@ -44,6 +44,19 @@ def test_the_table(dwcl: Command, run: Path, file: Path) -> None:
     assert row.split()[-5:] == expected
 
 
+def test_a_method_with_one_feature_for_all_views_has_no_scores_by_view(
+    dwcl: Command, file: Path
+) -> None:
+    settings = ("encoder=8", "latent=4", "pretrain_epochs=1", "epochs=1", "n_init=1", "threads=1")
+    options = [part for setting in settings for part in ("--set", setting)]
+    fitted = dwcl("fit", file, "-k", 3, "--method", "dcmvc", "--out", "r", *options)
+    assert fitted.exit_code == 0
+    done = dwcl("evaluate", "r", file)
+    assert done.exit_code == 0
+    assert "all views" in done.stdout
+    assert "view1" not in done.stdout
+
+
 def test_classes_from_a_file_of_their_own(
     dwcl: Command, run: Path, file: Path, data: MultiView, place: Path
 ) -> None:

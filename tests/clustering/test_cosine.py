@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dwcl.clustering.cosine import CosineKMeansResult, _Race, cosine_distances, cosine_kmeans
+from dwcl.clustering.cosine import (
+    CosineKMeansResult,
+    _Race,
+    cosine_cluster,
+    cosine_distances,
+    cosine_kmeans,
+)
 from dwcl.errors import DataError, SettingError
 
 
@@ -179,3 +185,47 @@ def test_what_cannot_be_clustered() -> None:
         cosine_distances(torch.ones(3, 2), torch.ones(2, 3))
     with pytest.raises(DataError, match="nan"):
         run(torch.tensor([[math.nan], [1.0]]), 1)
+
+
+class OnDisk:
+    """Stands for a table in a file, and keeps how many rows were asked for at once."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.x, self.shape, self.asked = x, x.shape, []
+
+    def __getitem__(self, rows) -> Tensor:
+        found = self.x[rows]
+        self.asked.append(len(found))
+        return found
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_large_table_is_clustered_by_passes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dwcl.clustering.minibatch.ROWS", 50)
+    x, _ = fan([0.0, 1.3, 2.9, 4.4], 80, seed, d=3)
+    x = x.float()[torch.randperm(320, generator=torch.Generator().manual_seed(seed))]
+    table = OnDisk(x)
+    # 3 · 3840 / 5 bytes are 192 rows; a quarter of these choose the first centres.
+    found = cosine_cluster(table, 4, generator=torch.Generator().manual_seed(seed), budget=3840)
+    assert max(table.asked) == 50
+    whole = run(x, 4, seed)
+    assert torch.equal(found.labels, whole.labels)
+    assert found.distance == pytest.approx(whole.distance, rel=1e-3)
+    distances = cosine_distances(x, found.centres)
+    assert torch.equal(distances.argmin(1), found.labels)
+    assert found.distance == pytest.approx(float(distances.double().amin(1).sum()), rel=1e-4)
+    # The centres follow from all rows: they are means of the labels of the pass before.
+    means = torch.stack([x[found.labels == c].mean(0) for c in range(4)])
+    torch.testing.assert_close(found.centres, means)
+
+
+def test_a_table_within_the_budget_is_clustered_as_a_whole() -> None:
+    x, _ = fan([0.0, 2.0], 30, 0)
+    table = OnDisk(x.float())
+    generator = torch.Generator().manual_seed(5)
+    found = cosine_cluster(table, 2, generator=generator, budget=60 * 2 * 4 * 5 // 3)
+    assert table.asked == [60]
+    assert torch.equal(found.centres, run(x.float(), 2, 5).centres)

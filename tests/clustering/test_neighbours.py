@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
 from dwcl.clustering import neighbours as neighbours_module
-from dwcl.clustering.neighbours import batch_graph, nearest_neighbours, neighbour_shares
+from dwcl.clustering.neighbours import (
+    batch_graph,
+    nearest_neighbours,
+    neighbour_shares,
+    neighbours_in_table,
+)
 from dwcl.errors import DataError
 
 
@@ -204,3 +211,70 @@ def test_shares_carry_gradients_and_have_no_order() -> None:
 def test_shares_need_more_samples_than_neighbours(m: int) -> None:
     with pytest.raises(DataError, match="in a batch of 4 samples; from 1 to 3"):
         neighbour_shares(points(4, 2, 0), m)
+
+
+class OnDisk:
+    """Stands for a table in a file, and counts the rows that are asked for at once."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.x, self.shape, self.most = x, x.shape, 0
+
+    def __getitem__(self, rows: Any) -> Tensor:
+        found = self.x[rows]
+        self.most = max(self.most, len(found))
+        return found
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7, 20, 25])
+@pytest.mark.parametrize("m", [0, 1, 5, 59])
+def test_a_table_is_searched_by_blocks_like_a_tensor(rows: int, m: int) -> None:
+    x = points(60, 4, seed=rows, dtype=torch.float32)
+    x[10], x[50] = x[3], x[3]  # copies in other blocks
+    table = OnDisk(x)
+    found = neighbours_in_table(table, m, budget=4 * 4 * (rows * 7 // 3 + 1))
+    assert torch.equal(found, nearest_neighbours(x, m))
+    assert table.most == rows
+
+
+def test_a_table_within_the_budget_is_taken_as_a_whole() -> None:
+    x = points(20, 3, seed=0, dtype=torch.float32)
+    table = OnDisk(x)
+    found = neighbours_in_table(table, 4, budget=20 * 3 * 4)
+    assert table.most == 20
+    assert torch.equal(found, nearest_neighbours(x, 4))
+
+
+def test_equally_near_samples_of_other_blocks_come_in_their_order() -> None:
+    x = on_a_line(*[0.0, 1.0] * 6).float()
+    found = neighbours_in_table(OnDisk(x), 3, budget=4 * 8)
+    assert found[0].tolist() == [2, 4, 6]
+    assert found[11].tolist() == [1, 3, 5]
+
+
+def test_a_search_can_be_broken_off() -> None:
+    class StopError(Exception):
+        pass
+
+    def stop() -> None:
+        raise StopError
+
+    x = points(20, 3, seed=0, dtype=torch.float32)
+    for budget in (10, 10**6):
+        with pytest.raises(StopError):
+            neighbours_in_table(x, 4, budget=budget, watch=stop)
+
+
+def test_more_neighbours_than_others_are_refused_of_a_table_too() -> None:
+    for budget in (10, 10**6):
+        with pytest.raises(DataError, match="20 neighbours were asked"):
+            neighbours_in_table(points(20, 3, seed=0), 20, budget=budget)
+
+
+def test_a_graph_can_be_kept_in_half_of_the_memory() -> None:
+    near = nearest_neighbours(points(30, 3, seed=0), 4)
+    index = torch.tensor([4, 29, 0, 11, 17])
+    assert torch.equal(batch_graph(near.int(), index), batch_graph(near, index))
+    assert not batch_graph(near[:, :0], index).any()

@@ -71,7 +71,7 @@ def evaluate(
     table.add_column("view", overflow="fold")
     for title in SCORE_TITLES.values():
         table.add_column(title, justify="right")
-    for name, row in [*scores["views"].items(), (ALL_VIEWS, scores["clusters"])]:
+    for name, row in [*scores.get("views", {}).items(), (ALL_VIEWS, scores["clusters"])]:
         table.add_row(escape(name), *(f"{row[key]:.3f}" for key in SCORE_TITLES))
     output().print(table)
     if probe:

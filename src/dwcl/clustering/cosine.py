@@ -20,8 +20,13 @@ from dwcl.clustering._arrays import (
     row_blocks,
 )
 from dwcl.clustering.kmeans import check_settings, order_of_appearance
+from dwcl.clustering.minibatch import MAX_PASSES, batch_rows, sample_size
 from dwcl.clustering.seeding import greedy_plus_plus
+from dwcl.clustering.tables import Table, nbytes
 from dwcl.errors import DataError
+
+COPIES = 4
+"""In float64, and once more as directions, a table in float32 takes so many times its own size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +100,53 @@ def cosine_kmeans(
         enough = tol * float(wide.var(0, correction=0).mean())
         race = _Race(wide, directions, block_rows)
         best, n_iter = race.run(starts, max_iter, enough)
-        labels, centres = _settle(points, best, block_rows)
-        distances = cosine_distances(points.double(), centres.double(), block_rows=block_rows)
-    return CosineKMeansResult(labels, centres, float(distances.amin(1).sum()), n_iter)
+        labels, centres = _settle(points, best.to(points.dtype), block_rows)
+        distance = _total_distance(points, centres, block_rows)
+    return CosineKMeansResult(labels, centres, distance, n_iter)
+
+
+def cosine_cluster(
+    x: Table,
+    n_clusters: int,
+    *,
+    n_init: int = 10,
+    max_passes: int = MAX_PASSES,
+    tol: float = 1e-4,
+    generator: torch.Generator,
+    budget: int,
+) -> CosineKMeansResult:
+    """Partition the rows of a table by angles, all of it at once up to a budget.
+
+    Of a larger table a random sample of rows chooses the centres, with all starts; they are then
+    moved by passes over all rows, in blocks, each of which is an iteration of
+    :func:`cosine_kmeans`. Of these the best is the result.
+
+    Parameters
+    ----------
+    x : Table, n × d
+        Samples, in memory or on the disk.
+    n_clusters, n_init, tol, generator
+        As for :func:`cosine_kmeans`.
+    max_passes : int
+        Bound on the passes.
+    budget : int
+        Bytes of a table that may be worked on as a whole, by copies of twice its size.
+    """
+    # The table and its copies take as much as three times the budget.
+    bearable = 3 * budget // (1 + COPIES)
+    if nbytes(x) <= bearable:
+        return cosine_kmeans(x[:], n_clusters, n_init=n_init, tol=tol, generator=generator)
+    check_settings(len(x), n_clusters, n_init, max_passes, tol)
+    rows = torch.randperm(len(x), generator=generator)
+    rows = rows[: sample_size(n_clusters, int(x.shape[1]), bearable)].sort().values
+    sample = as_points(x[rows])
+    start = cosine_kmeans(sample, n_clusters, n_init=n_init, tol=tol, generator=generator)
+    enough = tol * float(sample.double().var(0, correction=0).mean())
+    with exact_products(sample.device):
+        best, n_iter = _TableRace(x).run(start.centres.double()[None], max_passes, enough)
+        labels, centres = _settle(x, best.to(sample.dtype), None)
+        distance = _total_distance(x, centres, None)
+    return CosineKMeansResult(labels, centres, distance, start.n_iter + n_iter)
 
 
 def cosine_distances(x: Tensor, centres: Tensor, *, block_rows: int | None = None) -> Tensor:
@@ -135,7 +184,7 @@ def cosine_distances(x: Tensor, centres: Tensor, *, block_rows: int | None = Non
 class _Race:
     """Iterates several sets of centres, and keeps the best that each has come by."""
 
-    def __init__(self, x: Tensor, directions: Tensor, block_rows: int | None) -> None:
+    def __init__(self, x: Table, directions: Tensor, block_rows: int | None) -> None:
         self._x, self._directions, self._block_rows = x, directions, block_rows
 
     def run(self, centres: Tensor, max_iter: int, enough: float) -> tuple[Tensor, int]:
@@ -160,6 +209,10 @@ class _Race:
         winner = int(least.argmin())
         return best[winner], int(steps[winner])
 
+    def _rows(self, block: slice) -> tuple[Tensor, Tensor]:
+        """Return the samples of a block and their directions (b × d each, float64)."""
+        return self._x[block], self._directions[block]
+
     def _step(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Assign (R × n), move the centres to the means (R × k × d), add up the distances (R)."""
         n_sets, k, d = centres.shape
@@ -168,27 +221,53 @@ class _Race:
         cosine_sum = centres.new_zeros(n_sets)
         labels = []
         for block in row_blocks(len(self._x), block_size(len(targets), self._block_rows)):
-            cosines = (targets @ self._directions[block].T).view(n_sets, k, -1)
+            points, directions = self._rows(block)
+            cosines = (targets @ directions.T).view(n_sets, k, -1)
             most, nearest = cosines.max(1, keepdim=True)
             cosine_sum += most.sum((1, 2))
             labels.append(nearest[:, 0])
             members = cosines.zero_().scatter_(1, nearest, 1.0).view(n_sets * k, -1)
-            sums.addmm_(members, self._x[block])
+            sums.addmm_(members, points)
             counts += members.sum(1, keepdim=True)
         means = sums / counts.clamp(min=1)  # zero for an empty cluster
         return torch.cat(labels, dim=1), means.view_as(centres), len(self._x) - cosine_sum
 
 
-def _settle(points: Tensor, centres: Tensor, block_rows: int | None) -> tuple[Tensor, Tensor]:
-    """Bring float64 centres into the form of the result: labels (n) and centres that match."""
+class _TableRace(_Race):
+    """The same for a table of which only a block at a time is in memory."""
+
+    def __init__(self, x: Table) -> None:
+        super().__init__(x, torch.empty(0), batch_rows(x))
+
+    def _rows(self, block: slice) -> tuple[Tensor, Tensor]:
+        points = as_points(self._x[block]).double()
+        return points, functional.normalize(points, dim=1)
+
+
+def _settle(x: Table, centres: Tensor, block_rows: int | None) -> tuple[Tensor, Tensor]:
+    """Put the clusters in the order of their appearance: labels (n) and centres that match."""
     k = len(centres)
-    centres = centres.to(points.dtype)
-    labels = cosine_distances(points, centres, block_rows=block_rows).argmin(1)
+    labels = _labels(x, centres, block_rows)
     # Renumbering can move a sample that is equally near to two centres, since the first one wins.
     for _ in range(k + 1):
         order = order_of_appearance(labels, k)
         if torch.equal(order, torch.arange(k, device=order.device)):
             break
         centres = centres[order]
-        labels = cosine_distances(points, centres, block_rows=block_rows).argmin(1)
+        labels = _labels(x, centres, block_rows)
     return labels, centres
+
+
+def _labels(x: Table, centres: Tensor, block_rows: int | None) -> Tensor:
+    """Find the nearest centre of each sample (n)."""
+    blocks = (as_points(x[block]) for block in row_blocks(len(x), batch_rows(x)))
+    distances = (cosine_distances(b, centres, block_rows=block_rows) for b in blocks)
+    return torch.cat([block.argmin(1) for block in distances])
+
+
+def _total_distance(x: Table, centres: Tensor, block_rows: int | None) -> float:
+    """Sum of the distances of the samples to their nearest centres, in float64."""
+    targets = centres.double()
+    blocks = (as_points(x[block]).double() for block in row_blocks(len(x), batch_rows(x)))
+    distances = (cosine_distances(b, targets, block_rows=block_rows) for b in blocks)
+    return sum(float(block.amin(1).sum()) for block in distances)

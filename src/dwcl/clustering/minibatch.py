@@ -67,9 +67,7 @@ def minibatch_kmeans(
     """
     n = len(x)
     check_settings(n, n_clusters, n_init, max_passes, tol)
-    enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
-    if budget is not None:
-        enough = max(n_clusters, min(enough, budget // (16 * int(x.shape[1]))))
+    enough = sample_size(n_clusters, int(x.shape[1]), budget)
     if n <= enough:
         return kmeans(x[:], n_clusters, n_init=n_init, tol=tol, generator=generator)
     rows = torch.randperm(n, generator=generator)[:enough].sort().values
@@ -87,6 +85,12 @@ def minibatch_kmeans(
     return KMeansResult(labels, centres, inertia, first.n_iter + n_passes + 1)
 
 
+def sample_size(n_clusters: int, width: int, budget: int | None) -> int:
+    """Tell how many rows of a table choose the first centres."""
+    enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
+    return enough if budget is None else max(n_clusters, min(enough, budget // (16 * width)))
+
+
 def _pass(x: Table, centres: Tensor, dtype: torch.dtype = torch.float32) -> tuple[Tensor, float]:
     """Return the means of the samples nearest to each centre, and the mean variance of a feature.
 
@@ -96,7 +100,7 @@ def _pass(x: Table, centres: Tensor, dtype: torch.dtype = torch.float32) -> tupl
     targets = (centres - origin).to(dtype)[None]
     sums, counts = torch.zeros_like(centres), torch.zeros_like(centres[:, :1])
     total, squares = torch.zeros_like(origin), 0.0
-    for block in row_blocks(len(x), _rows(x)):
+    for block in row_blocks(len(x), batch_rows(x)):
         points = (as_points(x[block]) - origin).to(dtype)
         of_block, count, _ = assign_and_sum(Problem(points, max_iter=1, tol=0.0), targets)
         sums += of_block[0]
@@ -108,8 +112,8 @@ def _pass(x: Table, centres: Tensor, dtype: torch.dtype = torch.float32) -> tupl
     return means, variance
 
 
-def _rows(x: Table) -> int:
-    """Rows of a mini-batch: fewer where they are wide."""
+def batch_rows(x: Table) -> int:
+    """Return the rows of a mini-batch: fewer where they are wide."""
     return min(ROWS, max(256, ENTRIES // int(x.shape[1])))
 
 
@@ -125,7 +129,7 @@ def _settle(x: Table, centres: Tensor) -> tuple[Tensor, float, Tensor]:
 
 def _assign(x: Table, centres: Tensor) -> tuple[Tensor, float]:
     labels, inertia = [], 0.0
-    for block in row_blocks(len(x), _rows(x)):
+    for block in row_blocks(len(x), batch_rows(x)):
         found = nearest_centres(as_points(x[block]), centres)
         labels.append(found.labels)
         inertia += float(found.distances.double().square().sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import torch
@@ -15,6 +16,7 @@ from dwcl.clustering._arrays import (
     standard_position,
 )
 from dwcl.clustering.distances import squared_distances
+from dwcl.clustering.tables import Table, nbytes
 from dwcl.errors import DataError
 
 Measure: TypeAlias = Literal["euclidean", "dot"]
@@ -33,6 +35,7 @@ def nearest_neighbours(
     rows: Tensor | None = None,
     among: Tensor | None = None,
     block_rows: int | None = None,
+    watch: Callable[[], None] = lambda: None,
 ) -> Tensor:
     """Find the nearest other samples, the nearest first.
 
@@ -53,6 +56,8 @@ def nearest_neighbours(
         (without repeats); all, if not given.
     block_rows : int, optional
         Rows that are worked on at once; by default as many as suit the cache.
+    watch : callable
+        Called between blocks; it may raise an exception to break off a long search.
 
     Returns
     -------
@@ -65,20 +70,64 @@ def nearest_neighbours(
     among = everyone if among is None else among.sort().values
     place = torch.full_like(everyone, -1)  # of each sample among the candidates
     place[among] = torch.arange(len(among), device=points.device)
-    fewest = len(among) - int((place[rows] >= 0).any())
-    if not 0 <= n_neighbours <= max(fewest, 0):
-        raise DataError(
-            f"{n_neighbours} neighbours were asked of samples that have {max(fewest, 0)} others "
-            "to choose from; ask for at most so many."
-        )
+    _check_number(n_neighbours, len(among) - int((place[rows] >= 0).any()))
     found = torch.empty((len(rows), n_neighbours), dtype=torch.int64, device=points.device)
     if found.numel() == 0:
         return found
     with exact_products(points.device):
         search = _Search(points, among, place, measure)
         for block in row_blocks(len(rows), block_size(len(among), block_rows)):
-            found[block] = search.nearest(rows[block], n_neighbours)
+            watch()
+            found[block], _ = search.nearest(rows[block], n_neighbours)
     return found
+
+
+def neighbours_in_table(
+    x: Table, n_neighbours: int, *, budget: int, watch: Callable[[], None] = lambda: None
+) -> Tensor:
+    """Find the nearest other samples in a table that need not lie in memory.
+
+    A table that is larger than the budget is compared with itself block by block, so it is read
+    about as many times as it has blocks: the number of comparisons is n² in any case.
+
+    Parameters
+    ----------
+    x : Table, n × d
+        Samples, in memory or on the disk.
+    n_neighbours : int
+        How many (m ≥ 0) are wanted of each.
+    budget : int
+        Bytes of a table that may be worked on as a whole, by copies of twice its size.
+    watch : callable
+        Called between blocks; it may raise an exception to break off a long search.
+
+    Returns
+    -------
+    Tensor, n × m
+        What :func:`nearest_neighbours` finds, with squared distances as measure.
+    """
+    if nbytes(x) <= budget:
+        return nearest_neighbours(x[:], n_neighbours, watch=watch)
+    _check_number(n_neighbours, len(x) - 1)
+    # Two blocks, both joined, both in standard position, and the candidates once more.
+    rows = max(1, 3 * budget // (7 * 4 * int(x.shape[1])))
+    blocks = list(row_blocks(len(x), rows))
+    found = []
+    for own in blocks:
+        queries = as_points(x[own])
+        near = torch.empty((len(queries), 0), dtype=torch.int64, device=queries.device)
+        far = torch.empty((len(queries), 0), dtype=torch.float64, device=queries.device)
+        for other in blocks:
+            watch()
+            candidates = None if other == own else as_points(x[other])
+            where, how_far = _nearest_of_block(queries, candidates, n_neighbours)
+            # Earlier blocks stand on the left, so that of equally near ones the first stay first.
+            near = torch.cat([near, where + other.start], dim=1)
+            far = torch.cat([far, how_far], dim=1)
+            order = far.argsort(dim=1, stable=True)[:, :n_neighbours]
+            near, far = near.gather(1, order), far.gather(1, order)
+        found.append(near)
+    return torch.cat(found)
 
 
 def batch_graph(neighbours: Tensor, index: Tensor) -> Tensor:
@@ -90,7 +139,7 @@ def batch_graph(neighbours: Tensor, index: Tensor) -> Tensor:
     Parameters
     ----------
     neighbours : Tensor, n × m
-        Positions of each sample's neighbours, as of :func:`nearest_neighbours`.
+        Positions of each sample's neighbours (int32 or int64), as of :func:`nearest_neighbours`.
     index : Tensor of b
         Positions of the batch's samples (int64), all different.
 
@@ -100,7 +149,7 @@ def batch_graph(neighbours: Tensor, index: Tensor) -> Tensor:
     """
     b = len(index)
     ordered, order = index.sort()
-    wanted = neighbours[index]  # b × m
+    wanted = neighbours[index].long()  # b × m
     where = torch.searchsorted(ordered, wanted).clamp_(max=b - 1)
     # Neighbours outside of the batch go to a column of their own, which is cut off.
     columns = torch.where(ordered[where] == wanted, order[where], b)
@@ -156,6 +205,35 @@ def neighbour_shares(x: Tensor, n_neighbours: int, *, guard: float = 1e-10) -> T
     return (bound - distances).clamp(min=0) / room
 
 
+def _check_number(wanted: int, others: int) -> None:
+    if not 0 <= wanted <= max(others, 0):
+        raise DataError(
+            f"{wanted} neighbours were asked of samples that have {max(others, 0)} others "
+            "to choose from; ask for at most so many."
+        )
+
+
+def _nearest_of_block(queries: Tensor, candidates: Tensor | None, m: int) -> tuple[Tensor, Tensor]:
+    """Find the up to m nearest among other samples, or among the queries themselves.
+
+    Returns their positions in the block and squared distances (q × at most m each).
+    """
+    own = candidates is None
+    points = queries if candidates is None else torch.cat([queries, candidates])
+    everyone = torch.arange(len(points), device=points.device)
+    first = 0 if own else len(queries)
+    place = everyone - first  # negative for the queries that are no candidates
+    m = min(m, len(points) - first - own)
+    with exact_products(points.device):
+        search = _Search(points, everyone[first:], place, "euclidean")
+        parts = [
+            search.nearest(everyone[block], m)
+            for block in row_blocks(len(queries), block_size(len(points) - first, None))
+        ]
+    near, far = (torch.cat(part) for part in zip(*parts, strict=True))
+    return near - first, far
+
+
 class _Search:
     """Candidates in the form in which many rows are compared with them."""
 
@@ -168,8 +246,8 @@ class _Search:
         # |x − y|²/2 without |x|²/2, which is the same for all candidates of a row
         self._start = halves if self._euclidean else torch.zeros_like(halves)
 
-    def nearest(self, rows: Tensor, m: int) -> Tensor:
-        """Neighbours (b × m) of some rows."""
+    def nearest(self, rows: Tensor, m: int) -> tuple[Tensor, Tensor]:
+        """Neighbours (b × m) of some rows, and how far they are."""
         excess = torch.addmm(self._start, self._queries[rows], self._targets.T, alpha=-1)
         own = self._place[rows]
         inside = (own >= 0).nonzero().flatten()
@@ -179,16 +257,16 @@ class _Search:
         candidates = excess.topk(likely, dim=1, largest=False).indices.sort(1).values
         candidates = self._among[candidates]
         size = max(1, EXACT_ELEMENTS // (likely * self._points.shape[1]))
-        return torch.cat(
-            [
-                self._exact(rows[block], candidates[block], m)
-                for block in row_blocks(len(rows), size)
-            ]
-        )
+        parts = [
+            self._exact(rows[block], candidates[block], m) for block in row_blocks(len(rows), size)
+        ]
+        near, far = (torch.cat(part) for part in zip(*parts, strict=True))
+        return near, far
 
-    def _exact(self, rows: Tensor, candidates: Tensor, m: int) -> Tensor:
+    def _exact(self, rows: Tensor, candidates: Tensor, m: int) -> tuple[Tensor, Tensor]:
         """Put the nearest candidates in order by distances or products in float64."""
         one, others = self._points[rows].double()[:, None], self._points[candidates].double()
         far = (others - one).square_().sum(2) if self._euclidean else -(others * one).sum(2)
         far.masked_fill_(candidates == rows[:, None], torch.inf)
-        return candidates.gather(1, far.argsort(dim=1, stable=True)[:, :m])
+        order = far.argsort(dim=1, stable=True)[:, :m]
+        return candidates.gather(1, order), far.gather(1, order)

@@ -1,6 +1,7 @@
 """Losses: pure functions of tensors that return unreduced values, one file per family."""
 
 from dwcl.losses.clusterwise import Negatives, Similarity, cluster_contrast, negative_entropy
+from dwcl.losses.consensus import centre_contrast, neighbour_contrast
 from dwcl.losses.damped import damped_infonce
 from dwcl.losses.infonce import infonce
 from dwcl.losses.pseudo_labels import pseudo_label_loss
@@ -11,10 +12,12 @@ from dwcl.losses.spectral import spectral
 __all__ = [
     "Negatives",
     "Similarity",
+    "centre_contrast",
     "cluster_contrast",
     "damped_infonce",
     "infonce",
     "negative_entropy",
+    "neighbour_contrast",
     "pseudo_label_loss",
     "reconstruction",
     "rince",

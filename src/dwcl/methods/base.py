@@ -22,7 +22,7 @@ from dwcl.clustering.minibatch import cluster
 from dwcl.clustering.tables import Table, joined
 from dwcl.data.checks import check_finite, check_values
 from dwcl.data.multiview import MultiView
-from dwcl.data.profiles import profile_views
+from dwcl.data.profiles import Profiles, profile_views
 from dwcl.data.scaling import Scaling
 from dwcl.errors import DataError
 from dwcl.methods.inputs import matching_views, training_views
@@ -155,6 +155,10 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
     def _check_consistency(self, data: MultiView) -> None:
         """Refuse settings that make no sense together or with these data."""
 
+    def _remarks(self, scaling: Scaling, profiles: Profiles) -> list[str]:  # noqa: ARG002
+        """Say what the method cannot make the best of in the data, and why."""
+        return []
+
     # -- the contract ------------------------------------------------------------------------------
 
     def fit(
@@ -187,7 +191,7 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         check_finite(data, profiles)
         scaling = Scaling.fit(data, self.scaling, profiles)
         notes = check_values(data, scaling_kinds=scaling.kinds, profiles=profiles)
-        notes = [*scaling.notes, *notes]
+        notes = [*scaling.notes, *notes, *self._remarks(scaling, profiles)]
         if data.provenance.source is None:  # of tables from memory: which samples were matched
             notes = [*data.provenance.layout, *notes]
         self._check_memory(data)

@@ -21,6 +21,9 @@ class SoftClusterer(DeepMultiViewClusterer):
     cluster is that of its greatest share, and its distance to a cluster is 1 − share.
     """
 
+    # Where a method has no k-means of its own: for that of others who judge its features.
+    n_init: int = 10
+
     @abstractmethod
     def _assign(self, networks: nn.Module, xs: list[Tensor]) -> Tensor:
         """Map a block of samples to their shares in the clusters: b × k, rows sum to 1."""
