@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from dwcl.nn import linear, perceptron
+from dwcl.nn import joint_generator, linear, perceptron
 from dwcl.nn.precision import Perceptron
 
 
@@ -75,3 +75,28 @@ def test_relu_lies_between_the_layers_and_the_end_is_linear(widths: tuple[int, .
             by_hand = by_hand.clamp(min=0)
     torch.testing.assert_close(layers(x), by_hand)
     assert (layers(x) < 0).any()
+
+
+def test_weights_by_he_are_normal_and_biases_as_before() -> None:
+    inputs, outputs = 400, 300
+    layer = linear(inputs, outputs, generator(), "he-normal")
+    weight = layer.weight.detach() / math.sqrt(2 / inputs)
+    assert weight.mean().abs() < 5 / math.sqrt(inputs * outputs)
+    assert weight.var().item() == pytest.approx(1, rel=0.02)
+    assert weight.pow(4).mean().item() == pytest.approx(3, rel=0.05)  # of a normal distribution
+    bound = 1 / math.sqrt(inputs)
+    assert 0.98 * bound < layer.bias.abs().max() <= bound
+    chained = perceptron((inputs, outputs, 5), generator(), "he-normal")
+    assert torch.equal(chained[0].weight, layer.weight)
+    assert chained[2].weight.std().item() == pytest.approx(math.sqrt(2 / outputs), rel=0.1)
+
+
+def test_what_views_share_does_not_depend_on_their_order() -> None:
+    def first(*seeds: int) -> float:
+        shared = joint_generator([generator(seed) for seed in seeds])
+        return torch.rand((), generator=shared).item()
+
+    assert first(1, 2, 3) == first(3, 1, 2)
+    assert len({first(1, 2, 3), first(1, 2), first(1, 2, 4), first(1)}) == 4
+    with torch.device("meta"):  # where networks are only counted
+        assert first(1, 2) == first(2, 1)

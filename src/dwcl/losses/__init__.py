@@ -2,6 +2,7 @@
 
 from dwcl.losses.clusterwise import Negatives, Similarity, cluster_contrast, negative_entropy
 from dwcl.losses.damped import damped_infonce
+from dwcl.losses.divergence import deep_divergence
 from dwcl.losses.infonce import infonce
 from dwcl.losses.pseudo_labels import pseudo_label_loss
 from dwcl.losses.reconstruction import reconstruction
@@ -13,6 +14,7 @@ __all__ = [
     "Similarity",
     "cluster_contrast",
     "damped_infonce",
+    "deep_divergence",
     "infonce",
     "negative_entropy",
     "pseudo_label_loss",

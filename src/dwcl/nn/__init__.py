@@ -3,7 +3,7 @@
 from dwcl.nn.autoencoder import AutoEncoder, AutoEncoders, ViewNetworks
 from dwcl.nn.chain import steps_in_place
 from dwcl.nn.fusion import WeightedMean
-from dwcl.nn.layers import linear, perceptron
+from dwcl.nn.layers import StartValues, joint_generator, linear, perceptron
 from dwcl.nn.norm import BatchNorm, NormPerceptron
 from dwcl.nn.precision import (
     Perceptron,
@@ -21,8 +21,10 @@ __all__ = [
     "Perceptron",
     "Precision",
     "PrecisionChoice",
+    "StartValues",
     "ViewNetworks",
     "WeightedMean",
+    "joint_generator",
     "linear",
     "perceptron",
     "resolve_precision",

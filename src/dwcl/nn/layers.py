@@ -5,19 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal, TypeAlias
 
 import torch
 from torch import nn
 
 from dwcl.nn.precision import Perceptron
 
+StartValues: TypeAlias = Literal["uniform", "he-normal"]
+"""How weights begin: evenly within ±1/√inputs, or normally with the variance 2/inputs."""
 
-def linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
-    """Make a linear layer with PyTorch's default distribution of weights, drawn from `generator`.
 
-    PyTorch itself draws them from its global generator, which belongs to the caller; so does its
-    default type of numbers. On the device ``meta`` (``with torch.device("meta")``) nothing is
-    drawn, and no memory taken: so can networks be counted before they are made.
+def linear(
+    inputs: int, outputs: int, generator: torch.Generator, start: StartValues = "uniform"
+) -> nn.Linear:
+    """Make a linear layer whose start values are drawn from `generator`.
+
+    By default they have PyTorch's own distribution; biases have it always. PyTorch itself draws
+    them from its global generator, which belongs to the caller; so does its default type of
+    numbers. On the device ``meta`` (``with torch.device("meta")``) nothing is drawn, and no memory
+    taken: so can networks be counted before they are made.
     """
     # Made without memory first, so that no value is drawn in vain.
     layer = nn.Linear(inputs, outputs, device="meta", dtype=torch.float32)
@@ -26,14 +33,28 @@ def linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
     layer = layer.to_empty(device="cpu")
     bound = 1.0 / math.sqrt(inputs)
     with torch.no_grad():
-        layer.weight.uniform_(-bound, bound, generator=generator)
+        if start == "uniform":
+            layer.weight.uniform_(-bound, bound, generator=generator)
+        else:
+            layer.weight.normal_(0.0, math.sqrt(2.0 / inputs), generator=generator)
         layer.bias.uniform_(-bound, bound, generator=generator)
     return layer
 
 
-def perceptron(widths: Sequence[int], generator: torch.Generator) -> Perceptron:
+def perceptron(
+    widths: Sequence[int], generator: torch.Generator, start: StartValues = "uniform"
+) -> Perceptron:
     """Chain linear layers of the given widths, ReLU between them and a linear end."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(widths):
-        layers += [linear(inputs, outputs, generator), nn.ReLU()]
+        layers += [linear(inputs, outputs, generator, start), nn.ReLU()]
     return Perceptron(*layers[:-1])
+
+
+def joint_generator(generators: Sequence[torch.Generator]) -> torch.Generator:
+    """Make a generator for what views share, from one of each view; their order has no influence.
+
+    Each of them is advanced by one number.
+    """
+    drawn = [torch.randint(2**62, (), generator=g, device="cpu") for g in generators]
+    return torch.Generator().manual_seed(sum(int(number) for number in drawn) % 2**63)
