@@ -24,7 +24,7 @@ def slow_kernel(h: Tensor) -> tuple[list[list[float]], float]:
     points = h.tolist()
     b = len(points)
     far = [[math.dist(one, other) ** 2 for other in points] for one in points]
-    scale = max(0.15 * sorted(sum(far, []))[(b * b - 1) // 2], 1e-9)
+    scale = max(0.15 * sorted(entry for row in far for entry in row)[(b * b - 1) // 2], 1e-9)
     return [[math.exp(-far[i][j] / (2 * scale)) for j in range(b)] for i in range(b)], scale
 
 
@@ -98,10 +98,12 @@ def test_three_samples_in_a_row() -> None:
 def test_balanced_clusters_far_apart(k: int, expected: float | None) -> None:
     each, n = 4, 4 * k
     crisp = torch.eye(k, dtype=torch.float64).repeat_interleave(each, 0)
-    apart, alike, at_corners = deep_divergence(1e3 * crisp, crisp).tolist()
+    apart, alike, _ = deep_divergence(1e3 * crisp, crisp).tolist()
     # of more than two clusters, equally far from each other, the median is that very distance
-    assert apart == pytest.approx(1e-9 / each if k == 2 else math.exp(-1 / 0.3))
+    assert apart == pytest.approx(1e-9 / each**2 if k == 2 else math.exp(-1 / 0.3))
     assert alike == pytest.approx((n / k - 1) / (n - 1))
+    to_corners = torch.cdist(crisp, torch.eye(k, dtype=torch.float64)).square()
+    at_corners = cauchy_schwarz((-to_corners).exp(), crisp @ crisp.T).item()  # κ of no overlap
     e = math.exp
     closed = (2 * e(-2) + (k - 2) * e(-4)) / (1 + (k - 1) * e(-4))
     assert at_corners == pytest.approx(closed)
