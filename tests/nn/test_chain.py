@@ -69,6 +69,19 @@ def test_gradients_are_those_of_a_plain_float64_chain_up_to_rounding() -> None:
         assert (one - other).norm() < 10 * 2**-8 * other.norm()
 
 
+@pytest.mark.parametrize("widths", [(7, 5), (30, 20, 8, 5)])
+def test_layers_without_a_bias_are_those_of_autocast_too(widths: tuple[int, ...]) -> None:
+    layers = perceptron(widths, torch.Generator().manual_seed(0), bias=False).train()
+    set_precision(layers, "bf16")
+    x = batch(33, widths[0]).requires_grad_()
+    ours, theirs = layers(x), by_autocast(layers, x)
+    assert torch.equal(ours, theirs)
+    found, expected = gradients(layers, x, ours), gradients(layers, x, theirs)
+    assert len(found) == len(widths)  # of the weights, and of x
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0.02, atol=0.02 * float(other.abs().max()))
+
+
 def test_an_input_without_gradient_gets_none() -> None:
     layers = chain(6, 4, 3)
     x = batch(5, 6)

@@ -77,26 +77,39 @@ def test_relu_lies_between_the_layers_and_the_end_is_linear(widths: tuple[int, .
     assert (layers(x) < 0).any()
 
 
-def test_weights_by_he_are_normal_and_biases_as_before() -> None:
+def test_layers_may_have_no_bias() -> None:
+    layers = perceptron((7, 6, 5), generator(), bias=False)
+    with_bias = perceptron((7, 6, 5), generator())
+    one, two = (m for m in layers if isinstance(m, nn.Linear))
+    assert (one.bias, two.bias) == (None, None)
+    assert torch.equal(one.weight, with_bias[0].weight)
+    x = torch.randn(9, 7, generator=generator(3))
+    expected = (x @ one.weight.T).clamp(min=0) @ two.weight.T
+    for training in (True, False):
+        torch.testing.assert_close(layers.train(training)(x), expected)
+    assert not layers(torch.zeros(1, 7)).any()
+
+
+def test_what_views_share_follows_from_all_of_them_in_any_order() -> None:
+    def drawn(*seeds: int) -> list[float]:
+        return torch.rand(4, generator=joint_generator([generator(s) for s in seeds])).tolist()
+
+    assert drawn(1, 2**63 - 1, 2**62) == drawn(2**62, 1, 2**63 - 1)
+    assert drawn(1, 2) != drawn(1, 3)
+    moved = generator(1)
+    torch.rand(3, generator=moved)
+    assert torch.rand(4, generator=joint_generator([moved, generator(2)])).tolist() == drawn(1, 2)
+
+
+def test_weights_by_he_are_normal_and_biases_as_ever() -> None:
     inputs, outputs = 400, 300
-    layer = linear(inputs, outputs, generator(), "he-normal")
+    layer = linear(inputs, outputs, generator(), start="he-normal")
     weight = layer.weight.detach() / math.sqrt(2 / inputs)
     assert weight.mean().abs() < 5 / math.sqrt(inputs * outputs)
     assert weight.var().item() == pytest.approx(1, rel=0.02)
     assert weight.pow(4).mean().item() == pytest.approx(3, rel=0.05)  # of a normal distribution
     bound = 1 / math.sqrt(inputs)
     assert 0.98 * bound < layer.bias.abs().max() <= bound
-    chained = perceptron((inputs, outputs, 5), generator(), "he-normal")
+    chained = perceptron((inputs, outputs, 5), generator(), start="he-normal")
     assert torch.equal(chained[0].weight, layer.weight)
     assert chained[2].weight.std().item() == pytest.approx(math.sqrt(2 / outputs), rel=0.1)
-
-
-def test_what_views_share_does_not_depend_on_their_order() -> None:
-    def first(*seeds: int) -> float:
-        shared = joint_generator([generator(seed) for seed in seeds])
-        return torch.rand((), generator=shared, device="cpu").item()
-
-    assert first(1, 2, 3) == first(3, 1, 2)
-    assert len({first(1, 2, 3), first(1, 2), first(1, 2, 4), first(1)}) == 4
-    with torch.device("meta"):  # where networks are only counted
-        assert first(1, 2) == first(2, 1)

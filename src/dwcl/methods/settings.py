@@ -18,6 +18,7 @@ CountOrNone: TypeAlias = Annotated[int, Field(ge=0)]
 AtLeastTwo: TypeAlias = Annotated[int, Field(ge=2)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
 Widths: TypeAlias = tuple[Count, ...]
 
 

@@ -116,7 +116,7 @@ def run_chain(
     x : Tensor, b × d
         The batch.
     layers : sequence of nn.Linear
-        Their weights and biases get the gradients, in their own type.
+        Their weights and biases, where they have some, get the gradients, in their own type.
     dtype : torch.dtype
         Type of the products' operands.
     memory : StepMemory
@@ -135,15 +135,15 @@ class _Chain(torch.autograd.Function):
         layers: Sequence[nn.Linear],
         dtype: torch.dtype,
         memory: StepMemory,
-        *parameters: Tensor,
+        *parameters: Tensor | None,
     ) -> Tensor:
         weights, biases = memory.weights(layers, dtype), parameters[1::2]
         inputs = [x.to(dtype)]
         for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            inputs.append(torch.addmm(bias.to(dtype), inputs[-1], weight.T).relu_())
+            inputs.append(_affine(inputs[-1], weight, bias).relu_())
         ctx.save_for_backward(*inputs, *weights)
         ctx.layers, ctx.memory = layers, memory
-        return torch.addmm(biases[-1].to(dtype), inputs[-1], weights[-1].T).to(biases[-1].dtype)
+        return _affine(inputs[-1], weights[-1], biases[-1]).to(layers[-1].weight.dtype)
 
     @staticmethod
     @once_differentiable
@@ -152,13 +152,14 @@ class _Chain(torch.autograd.Function):
         inputs, weights = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
         places = ctx.memory.gradients(ctx.layers)
         flow = grad.to(inputs[0].dtype)
-        of_biases: list[Tensor] = []
+        of_biases: list[Tensor | None] = []
         for layer in reversed(range(count)):
             if flow.dtype == places[layer].dtype:
                 torch.mm(flow.T, inputs[layer], out=places[layer])
             else:
                 places[layer].copy_(torch.mm(flow.T, inputs[layer]))
-            of_biases.insert(0, flow.sum(0, dtype=grad.dtype))
+            has_bias = ctx.layers[layer].bias is not None
+            of_biases.insert(0, flow.sum(0, dtype=grad.dtype) if has_bias else None)
             if layer:
                 flow = torch.mm(flow, weights[layer])
                 flow = torch.ops.aten.threshold_backward(flow, inputs[layer], 0)
@@ -167,3 +168,10 @@ class _Chain(torch.autograd.Function):
         # The last reference to the places goes with this list: see StepMemory.gradients.
         del places
         return (of_x, None, None, None, *(tensor for pair in pairs for tensor in pair))
+
+
+def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Multiply a batch (b × d) by a weight (e × d), and add a bias (e) where there is one."""
+    if bias is None:
+        return torch.mm(x, weight.T)
+    return torch.addmm(bias.to(x.dtype), x, weight.T)
