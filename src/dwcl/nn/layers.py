@@ -27,8 +27,9 @@ def linear(
     """Make a linear layer with PyTorch's default distribution of weights, drawn from `generator`.
 
     Weights can have another one, biases never. PyTorch itself draws them from its global generator,
-    which belongs to the caller; so does its default type of numbers. On the device ``meta`` (``with torch.device("meta")``) nothing is
-    drawn, and no memory taken: so can networks be counted before they are made.
+    which belongs to the caller; so does its default type of numbers. On the device ``meta`` (``with
+    torch.device("meta")``) nothing is drawn, and no memory taken: so can networks be counted before
+    they are made.
     """
     # Made without memory first, so that no value is drawn in vain.
     layer = nn.Linear(inputs, outputs, bias=bias, device="meta", dtype=torch.float32)
