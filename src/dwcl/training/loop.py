@@ -275,7 +275,8 @@ class Trainer:
             start = 0
             for views in source.blocks(self._batch_size):
                 stop = start + len(views[0])
-                yield Batch(views, torch.arange(start, stop, device=views[0].device))
+                index = torch.arange(start, stop, device=views[0].device)
+                yield Batch(views, index if source.index is None else source.index[index])
                 start = stop
             return
         generator = self.streams.torch("shuffle", phase.name, epoch)
