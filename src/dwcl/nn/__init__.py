@@ -12,6 +12,7 @@ from dwcl.nn.precision import (
     resolve_precision,
     set_precision,
 )
+from dwcl.nn.shared import SharedHeads
 
 __all__ = [
     "AutoEncoder",
@@ -21,6 +22,7 @@ __all__ = [
     "Perceptron",
     "Precision",
     "PrecisionChoice",
+    "SharedHeads",
     "StartValues",
     "ViewNetworks",
     "WeightedMean",

@@ -133,7 +133,7 @@ class Streamed:
             order = torch.randperm(len(window), generator=generator)
             missing = batch_size - len(rest)
             # What was left of the window before goes first; it was copied out of its memory.
-            rest = _joined(rest, _picked(window, order[:missing]))
+            rest = joined(rest, _picked(window, order[:missing]))
             if len(rest) < batch_size:
                 continue
             yield self._placed(rest)
@@ -227,7 +227,7 @@ class Chosen:
         rest: Batch | None = None
         for batch in batches:
             found = _picked(batch, self._taken[batch.index].nonzero()[:, 0])
-            rest = found if rest is None else _joined(rest, found)
+            rest = found if rest is None else joined(rest, found)
             if len(rest) >= size:  # two batches can never be full at once
                 yield Batch([view[:size] for view in rest.views], rest.index[:size])
                 rest = Batch([view[size:] for view in rest.views], rest.index[size:])
@@ -256,7 +256,8 @@ def _picked(window: Batch, rows: Tensor) -> Batch:
     return Batch([view.index_select(0, rows) for view in window.views], window.index[rows])
 
 
-def _joined(first: Batch, second: Batch) -> Batch:
+def joined(first: Batch, second: Batch) -> Batch:
+    """Put two batches together."""
     if not len(first):
         return second
     views = [torch.cat(pair) for pair in zip(first.views, second.views, strict=True)]
