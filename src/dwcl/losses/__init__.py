@@ -1,6 +1,12 @@
 """Losses: pure functions of tensors that return unreduced values, one file per family."""
 
-from dwcl.losses.clusterwise import Negatives, Similarity, cluster_contrast, negative_entropy
+from dwcl.losses.clusterwise import (
+    Negatives,
+    Similarity,
+    balanced_contrast,
+    cluster_contrast,
+    negative_entropy,
+)
 from dwcl.losses.damped import damped_infonce
 from dwcl.losses.divergence import deep_divergence
 from dwcl.losses.infonce import infonce
@@ -12,6 +18,7 @@ from dwcl.losses.spectral import spectral
 __all__ = [
     "Negatives",
     "Similarity",
+    "balanced_contrast",
     "cluster_contrast",
     "damped_infonce",
     "deep_divergence",

@@ -3,7 +3,7 @@ r"""Deep Safe Incomplete Multi-View Clustering."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal, cast
@@ -17,20 +17,22 @@ from dwcl.clustering.donors import find_donors
 from dwcl.clustering.soft import mean_assignment
 from dwcl.data.multiview import MultiView
 from dwcl.errors import DataError
-from dwcl.losses import cluster_contrast, negative_entropy, spectral
+from dwcl.losses import balanced_contrast, spectral
 from dwcl.methods.base import Run
 from dwcl.methods.pretraining import reconstruct
 from dwcl.methods.settings import Count, CountOrNone, NotNegative, Positive, Widths
 from dwcl.methods.soft import SoftClusterer
 from dwcl.nn import PrecisionChoice, SharedHeads, joint_generator, perceptron
 from dwcl.training.batches import Batch, Source, choose
-from dwcl.training.endless import Endless
-from dwcl.training.filling import Filled, mean_rows
+from dwcl.training.endless import Endless, by_steps
+from dwcl.training.filling import filled_in
 from dwcl.training.look_ahead import look_ahead
 from dwcl.training.loop import LossTerms
 
 STEPS = 10
 """So many steps of the last phase are an epoch, one line of the history."""
+WEIGHT_HIDDEN = 100
+"""Hidden width of the network of the weights."""
 
 
 class DSIMVC(SoftClusterer):
@@ -45,14 +47,11 @@ class DSIMVC(SoftClusterer):
 
     .. math::
 
-        L_C = \sum_{v<w} \Big[ \tfrac1b \sum_i \ell^{vw}_i + L_Q(Q^v, Q^w) \Big], \qquad
-        L_Q = \overline{\ell_{\text{cluster}}} + \sum_{u \in \{v,w\}}
-            \Big( \log k + \sum_c \pi^u_c \log \pi^u_c \Big)
+        L_C = \sum_{v<w} \Big[ \tfrac1b \sum_i \ell^{vw}_i + L_Q(Q^v, Q^w) \Big]
 
-    with the spectral contrast :math:`\ell^{vw}_i` of samples (:func:`dwcl.losses.spectral`), the
-    contrast of clusters with negatives of their own view (:func:`dwcl.losses.cluster_contrast`) and
-    the sizes :math:`\pi` of the clusters in the batch; on filled ones (I), with weights
-    :math:`u_i = \omega_\varphi(\bar Q_i)` between 0 and 1,
+    with the spectral contrast :math:`\ell^{vw}_i` of samples (:func:`dwcl.losses.spectral`) and the
+    balanced contrast :math:`L_Q` of clusters (:func:`dwcl.losses.balanced_contrast`); on filled
+    ones (I), with weights :math:`u_i = \omega_\varphi(\bar Q_i)` between 0 and 1,
 
     .. math::
 
@@ -71,29 +70,25 @@ class DSIMVC(SoftClusterer):
     -----
     What differs from the reference code, or is to be known of it:
 
-    * That code fills views in once, before the last phase; what it computes later to fill them in
-      anew never reaches the training, and is not computed here.
-    * It cannot take complete data. Here these have pre-training and the last phase with
-      :math:`L_C` alone.
+    * That code fills views in once; what it computes later to fill them in anew never reaches the
+      training, and is not computed here.
+    * It cannot take complete data, which here have pre-training and the last phase with
+      :math:`L_C` alone. A single view is its own partner: its clusters become distinct and equal.
     * It looks for neighbours among all samples, also by values that count as missing, and takes
-      those that have both views out of the nearest 600. Here they are looked for among the latter
-      only, without a limit; a view beyond the first always adds its nearest one.
-    * It carries filled values over from one run to the next; here nothing is carried over.
-    * Scaling is found from the observed values alone.
-    * The features of filled samples hardly count: :math:`1/b` of the others. That is the code's
-      way; ``filled_features="mean"`` takes them in full.
-    * A batch never holds a sample twice: with fewer samples than `batch_size` it has all of them.
-    * The look-ahead is in fp32 whatever `precision` is.
-    * A single view is its own partner: its clusters become distinct and equally large.
+      those that have both views out of the nearest 600. Here only the latter are looked among,
+      without a limit; a view beyond the first always adds its nearest one.
+    * Nothing that was filled in is left for another run, nor are missing values scaled by.
+    * The features of filled samples hardly count: :math:`1/b` of the others, as in that code;
+      ``filled_features="mean"`` takes them in full.
+    * With fewer samples than `batch_size`, a batch has each of them once. The look-ahead is in fp32
+      whatever `precision` is.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters k.
     encoder : tuple of int, default=(500, 500, 2000)
-        Hidden widths of the encoders.
-    decoder : tuple of int or None, default=None
-        Hidden widths of the decoders; None mirrors the encoder.
+        Hidden widths of the encoders; the decoders mirror them.
     latent, features : int, default=512, 128
         Widths of the codes, and of H.
     pretrain_epochs : int, default=100
@@ -109,12 +104,8 @@ class DSIMVC(SoftClusterer):
         Features longer than its root count as if they were of that length.
     filled_features : {"share", "mean"}, default="share"
         Whether the features of filled samples count by 1/b of their weighted mean, or in full.
-    weight_hidden : int, default=100
-        Hidden width of the network of the weights.
-    weight_learning_rate : float, default=4e-4
-        Of its Adam.
-    look_ahead : float, default=1e-3
-        η, the length of the step that is looked ahead.
+    weight_learning_rate, look_ahead : float, default=4e-4, 1e-3
+        Of Adam for the network of the weights; and η, the length of the step looked ahead.
     batch_size : int, default=256
         Complete samples of a step, and filled ones beside them.
     learning_rate : float, default=3e-4
@@ -122,12 +113,10 @@ class DSIMVC(SoftClusterer):
     scaling : str or dict, default="minmax"
         ``minmax``, ``standard``, ``row-l2``, ``none`` or ``auto``, for all views or by view.
     memory_budget : float, default=2.0
-        GB that data and features may take in memory. Larger data are read by batches, in an order
-        that a disk can serve; larger features are kept in files meanwhile. Rows that are filled in
-        are kept in memory in any case.
+        GB that data and features may take in memory, beside rows that are filled in. Larger data
+        are read by batches, larger features kept in files meanwhile.
     precision : {"auto", "fp32", "bf16"}, default="auto"
-        Arithmetic of the layers while they learn; ``auto`` takes bf16 where the processor has it
-        natively. Weights, losses and embeddings are in fp32 or better.
+        Arithmetic of the layers while they learn; ``auto`` takes bf16 where it is native.
     device : str, default="auto"
         ``auto``, ``cpu``, ``cuda``, …
     threads : int or None, default=None
@@ -140,10 +129,7 @@ class DSIMVC(SoftClusterer):
     labels_ : ndarray of n
         Cluster of each sample.
     embedding_ : ndarray of n × features, or None
-        Mean of H over the views that a sample has; None where it is large for the memory budget
-        (``transform`` gives it, also in parts).
-    view_names_, view_widths_ : tuple
-        The views in their order.
+        Mean of H over the views of a sample; None where it is large for the memory budget.
     n_complete_ : int
         Number of training samples that have all views.
     history_ : list of dict
@@ -157,8 +143,7 @@ class DSIMVC(SoftClusterer):
 
     References
     ----------
-    Huayi Tang, Yong Liu: Deep Safe Incomplete Multi-view Clustering: Theorem and Algorithm. ICML
-    2022.
+    H. Tang, Y. Liu: Deep Safe Incomplete Multi-view Clustering: Theorem and Algorithm. ICML 2022.
 
     Examples
     --------
@@ -181,7 +166,6 @@ class DSIMVC(SoftClusterer):
         n_clusters: Count = 8,
         *,
         encoder: Widths = (500, 500, 2000),
-        decoder: Widths | None = None,
         latent: Count = 512,
         features: Count = 128,
         pretrain_epochs: CountOrNone = 100,
@@ -191,7 +175,6 @@ class DSIMVC(SoftClusterer):
         neighbours: Count = 3,
         radius: Positive = 3.0,
         filled_features: Literal["share", "mean"] = "share",
-        weight_hidden: Count = 100,
         weight_learning_rate: Positive = 4e-4,
         look_ahead: NotNegative = 1e-3,
         batch_size: Count = 256,
@@ -205,7 +188,6 @@ class DSIMVC(SoftClusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.encoder = encoder
-        self.decoder = decoder
         self.latent = latent
         self.features = features
         self.pretrain_epochs = pretrain_epochs
@@ -215,7 +197,6 @@ class DSIMVC(SoftClusterer):
         self.neighbours = neighbours
         self.radius = radius
         self.filled_features = filled_features
-        self.weight_hidden = weight_hidden
         self.weight_learning_rate = weight_learning_rate
         self.look_ahead = look_ahead
         self.batch_size = batch_size
@@ -231,12 +212,12 @@ class DSIMVC(SoftClusterer):
 
     def _build(self, widths: Sequence[int], generators: Sequence[torch.Generator]) -> nn.Module:
         shared = joint_generator(generators)
-        clustering, neighbours = (
+        models = (
             SharedHeads(
                 widths,
                 encoder=self.encoder,
                 latent=self.latent,
-                decoder=self.decoder or tuple(reversed(self.encoder)),
+                decoder=tuple(reversed(self.encoder)),
                 features=self.features,
                 n_clusters=self.n_clusters,
                 generators=generators,
@@ -244,7 +225,7 @@ class DSIMVC(SoftClusterer):
             )
             for _ in range(2)
         )
-        return _Networks(clustering, neighbours, self.weight_hidden, self.n_clusters, shared)
+        return _Networks(models, self.n_clusters, shared)
 
     def _total_epochs(self) -> int:
         search = self.neighbour_pretrain_epochs + self.neighbour_epochs
@@ -267,36 +248,26 @@ class DSIMVC(SoftClusterer):
         if self._incomplete and complete < 2:
             raise DataError(
                 f"{complete} of {data.n_samples} samples have every view; DSIMVC learns from such "
-                "samples what views have in common, and needs 2 at least. Leave out views that "
-                "most samples lack."
+                "samples, 2 at least. Leave out views that most samples lack."
             )
 
     def _learn(self, run: Run) -> dict[str, Any]:
         networks = cast(_Networks, run.networks)
-        whole = run.observed.all(1)
-        complete = choose(run.source, whole.nonzero().flatten())
+        complete = choose(run.source, run.observed.all(1).nonzero().flatten())
         weighting = run.trainer.optimiser(
             "weights", networks.weighting.parameters(), self.weight_learning_rate
         )
-        run.trainer.phase(
-            "pretrain",
-            self.pretrain_epochs,
-            partial(reconstruct, networks.clustering),
-            source=complete,
-            reset="phase",
-        )
+        coding = partial(reconstruct, networks.clustering)
+        run.trainer.phase("pretrain", self.pretrain_epochs, coding, source=complete, reset="phase")
         draws = [Endless(complete, self.batch_size, partial(run.streams.torch, "complete"))]
-        if not whole.all():
-            lacking = choose(run.source, (~whole).nonzero().flatten())
-            rows = [(~seen).nonzero().flatten() for seen in run.observed.T]
-            donors = self._find_donors(run, complete)
-            filled = Filled(lacking, run.source.n_samples, rows, mean_rows(run.source, donors))
+        if self._incomplete:
+            filled = filled_in(run.source, run.observed, self._find_donors(run, complete))
             draws.append(Endless(filled, self.batch_size, partial(run.streams.torch, "filled")))
         run.trainer.phase(
             "cluster",
             math.ceil(self.steps / STEPS),
-            partial(self.step, networks, weighting),
-            batches=partial(self._steps, draws),
+            partial(self.step, networks, weighting, draws[0].size),
+            batches=by_steps(draws, self.steps, STEPS),
         )
         return {"n_complete_": complete.n_samples}
 
@@ -308,51 +279,40 @@ class DSIMVC(SoftClusterer):
         return self._complete([functional.normalize(h, dim=1) for h in hs], qs)
 
     def step(
-        self, networks: _Networks, weighting: torch.optim.Optimizer, batch: Batch
+        self, networks: _Networks, weighting: torch.optim.Optimizer, b: int, batch: Batch
     ) -> LossTerms:
-        """Learn the weights, if there are filled samples, and give L_C + L_I with them."""
-        n_views = len(networks.clustering.autoencoders)
-        complete, filled = batch.views[:n_views], batch.views[n_views:]
-        if not filled:
-            return self._complete(*networks.clustering(complete))
-        self.learn_weights(networks, weighting, complete, filled)
-        hs, qs, hs_filled, qs_filled = _side_by_side(networks.clustering, complete, filled)
-        terms = self._complete(hs, qs)
+        """Give L_C of the first b samples, and L_I of the others with weights that have learnt."""
+        if len(batch) == b:
+            return self._complete(*networks.clustering(batch.views))
+        self.learn_weights(networks, weighting, b, batch)
+        hs, qs = networks.clustering(batch.views)
+        terms = self._complete(_upto(b, hs), _upto(b, qs))
         with torch.no_grad():
-            weights = networks.weigh(qs_filled)
-        features = self._weighted(hs_filled, weights)
-        clusters = self._clusters(qs_filled)
-        return LossTerms(
-            terms.total + features.sum() + clusters.sum(),
-            {
-                **terms.parts,
-                "filled_contrast": features,
-                "filled_clusters": clusters,
-                "weight": weights.mean(),
-            },
-        )
+            weights = networks.weigh(_from(b, qs))
+        features = self._weighted(_from(b, hs), weights)
+        clusters = balanced_contrast(_from(b, qs), _pairs(len(qs)))
+        parts = {"filled_contrast": features, "filled_clusters": clusters, "weight": weights.mean()}
+        total = terms.total + features.sum() + clusters.sum()
+        return LossTerms(total, {**terms.parts, **parts})
 
     def learn_weights(
-        self,
-        networks: _Networks,
-        weighting: torch.optim.Optimizer,
-        complete: Sequence[Tensor],
-        filled: Sequence[Tensor],
+        self, networks: _Networks, weighting: torch.optim.Optimizer, b: int, batch: Batch
     ) -> None:
         """Take a step with the network of the weights, on L_C after a step that is looked ahead."""
         networks.eval()  # plain layers, which can be differentiated twice
-        model = networks.clustering
-        phi = list(networks.weighting.parameters())
-        hs, qs, hs_filled, qs_filled = _side_by_side(model, complete, filled)
+        model, phi = networks.clustering, list(networks.weighting.parameters())
+        hs, qs = model(batch.views)
+        of_filled = balanced_contrast(_from(b, qs), _pairs(len(qs)))
 
         def then(ahead: dict[str, Tensor]) -> Tensor:
-            return self._complete(*functional_call(model, ahead, (list(complete),))).total
+            found = functional_call(model, ahead, (_upto(b, batch.views),))
+            return self._complete(*found).total
 
         gradients = look_ahead(
             model.without_decoders(),
             phi,
-            weighted=self._weighted(hs_filled, networks.weigh(qs_filled)).sum(),
-            rest=self._complete(hs, qs).total + self._clusters(qs_filled).sum(),
+            weighted=self._weighted(_from(b, hs), networks.weigh(_from(b, qs))).sum(),
+            rest=self._complete(_upto(b, hs), _upto(b, qs)).total + of_filled.sum(),
             then=then,
             length=self.look_ahead,
         )
@@ -364,18 +324,11 @@ class DSIMVC(SoftClusterer):
 
     def _complete(self, hs: Sequence[Tensor], qs: Sequence[Tensor]) -> LossTerms:
         """L_C of features and assignments (b × …, one per view)."""
-        features = spectral(hs, _pairs(len(hs)), radius=self.radius).mean(1)
-        clusters = self._clusters(qs)
-        return LossTerms(
-            features.sum() + clusters.sum(), {"contrast": features, "clusters": clusters}
-        )
-
-    def _clusters(self, qs: Sequence[Tensor]) -> Tensor:
-        """L_Q by pair (P)."""
-        pairs = _pairs(len(qs))
-        contrast = cluster_contrast(qs, pairs, negatives="own").mean(1)
-        uneven = math.log(self.n_clusters) + negative_entropy(qs)
-        return contrast + torch.stack([uneven[v] + uneven[w] for v, w in pairs])
+        pairs = _pairs(len(hs))
+        features = spectral(hs, pairs, radius=self.radius).mean(1)
+        clusters = balanced_contrast(qs, pairs)
+        parts = {"contrast": features, "clusters": clusters}
+        return LossTerms(features.sum() + clusters.sum(), parts)
 
     def _weighted(self, hs: Sequence[Tensor], weights: Tensor) -> Tensor:
         """Contrast of filled samples with weights (b), by pair (P)."""
@@ -384,29 +337,13 @@ class DSIMVC(SoftClusterer):
         by_pair = spectral(hs, _pairs(len(hs)), radius=self.radius) @ shares
         return by_pair / len(weights) if self.filled_features == "share" else by_pair
 
-    def _steps(self, draws: Sequence[Endless], epoch: int) -> Iterator[Batch]:
-        """Yield the batches of an epoch of the last phase: complete views, then filled ones."""
-        start = (epoch - 1) * STEPS
-        drawn = (draw.steps(start, min(start + STEPS, self.steps)) for draw in draws)
-        for batches in zip(*drawn, strict=True):
-            yield Batch([x for batch in batches for x in batch.views], batches[0].index)
-
     def _find_donors(self, run: Run, complete: Source) -> list[Tensor]:
         """Train the network of neighbours, and find who fills in whom."""
         model = cast(_Networks, run.networks).neighbours
-        run.trainer.phase(
-            "neighbours-pretrain",
-            self.neighbour_pretrain_epochs,
-            partial(reconstruct, model),
-            source=complete,
-        )
-        run.trainer.phase(
-            "neighbours",
-            self.neighbour_epochs,
-            partial(self.contrast, model),
-            source=complete,
-            last_batch="drop",
-        )
+        epochs, coding = self.neighbour_pretrain_epochs, partial(reconstruct, model)
+        run.trainer.phase("neighbours-pretrain", epochs, coding, source=complete)
+        epochs, contrast = self.neighbour_epochs, partial(self.contrast, model)
+        run.trainer.phase("neighbours", epochs, contrast, source=complete, last_batch="drop")
 
         def found() -> dict[str, Any]:
             with run.features(partial(_unit_features, model)) as hs:
@@ -421,17 +358,11 @@ class _Networks(nn.Module):
     """The clustering model, the network that finds neighbours, and that of the weights."""
 
     def __init__(
-        self,
-        clustering: SharedHeads,
-        neighbours: SharedHeads,
-        hidden: int,
-        n_clusters: int,
-        generator: torch.Generator,
+        self, models: Iterable[SharedHeads], n_clusters: int, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.clustering = clustering
-        self.neighbours = neighbours
-        self.weighting = perceptron((n_clusters, hidden, 1), generator)
+        self.clustering, self.neighbours = models
+        self.weighting = perceptron((n_clusters, WEIGHT_HIDDEN, 1), generator)
 
     def weigh(self, qs: Sequence[Tensor]) -> Tensor:
         """Q_v (b × k) of all views → weights of the samples (b), between 0 and 1."""
@@ -444,14 +375,12 @@ def _pairs(n_views: int) -> list[tuple[int, int]]:
     return list(combinations(range(n_views), 2)) or [(0, 0)]
 
 
-def _side_by_side(
-    model: SharedHeads, complete: Sequence[Tensor], filled: Sequence[Tensor]
-) -> tuple[list[Tensor], ...]:
-    """H and Q of complete samples, then H and Q of filled ones, in one pass."""
-    b = len(complete[0])
-    hs, qs = model([torch.cat(pair) for pair in zip(complete, filled, strict=True)])
-    parts = [[part[:b] for part in hs], [part[:b] for part in qs]]
-    return (*parts, [part[b:] for part in hs], [part[b:] for part in qs])
+def _upto(b: int, parts: Sequence[Tensor]) -> list[Tensor]:
+    return [part[:b] for part in parts]
+
+
+def _from(b: int, parts: Sequence[Tensor]) -> list[Tensor]:
+    return [part[b:] for part in parts]
 
 
 def _unit_features(model: SharedHeads, xs: list[Tensor]) -> list[Tensor]:

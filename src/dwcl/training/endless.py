@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import count
 
 import torch
@@ -26,8 +27,8 @@ class Endless:
     def __init__(
         self, source: Source, batch_size: int, generator: Callable[[int], torch.Generator]
     ) -> None:
+        self.size = min(batch_size, source.n_samples)
         self._source = source
-        self._size = min(batch_size, source.n_samples)
         self._generator = generator
         self._drawn = 0
         self._stream = self._batches()
@@ -49,13 +50,37 @@ class Endless:
     def _batches(self) -> Iterator[Batch]:
         rest: Batch | None = None
         for turn in count(1):
-            for batch in self._source.epoch(self._size, self._generator(turn)):
+            for batch in self._source.epoch(self.size, self._generator(turn)):
                 rest = batch if rest is None else joined(rest, batch)
-                if len(rest) < self._size:
+                if len(rest) < self.size:
                     continue
-                yield _rows(rest, slice(self._size))
-                rest = None if len(rest) == self._size else _rows(rest, slice(self._size, None))
+                yield _rows(rest, slice(self.size))
+                rest = None if len(rest) == self.size else _rows(rest, slice(self.size, None))
 
 
 def _rows(batch: Batch, rows: slice) -> Batch:
     return Batch([view[rows] for view in batch.views], batch.index[rows])
+
+
+def by_steps(
+    draws: Sequence[Endless], steps: int, per_epoch: int
+) -> Callable[[int], Iterator[Batch]]:
+    """Count steps in epochs, for the `batches` of a phase: batches of all draws, one under another.
+
+    Parameters
+    ----------
+    draws : sequence of Endless
+        Where the parts of a batch come from.
+    steps : int
+        In all; the last epoch may have fewer than the others.
+    per_epoch : int
+        So many steps are an epoch.
+    """
+
+    def batches(epoch: int) -> Iterator[Batch]:
+        start = (epoch - 1) * per_epoch
+        stop = min(start + per_epoch, steps)
+        for parts in zip(*(draw.steps(start, stop) for draw in draws), strict=True):
+            yield reduce(joined, parts)
+
+    return batches

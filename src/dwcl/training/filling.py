@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from dwcl.training.batches import Batch, Source
+from dwcl.training.batches import Batch, Source, choose
 
 ROWS = 1024
 """Rows that are read at once to add up means."""
@@ -63,6 +63,24 @@ class Filled:
                 x = torch.where((where >= 0)[:, None], values[where.clamp(min=0)], x)
             filled.append(x)
         return filled
+
+
+def filled_in(source: Source, observed: Tensor, donors: Sequence[Tensor]) -> Filled:
+    """Return a source of the samples that lack views, with means over others in these.
+
+    Parameters
+    ----------
+    source : Source
+        All samples.
+    observed : Tensor of bool, n × V
+        Which samples have which views.
+    donors : sequence of Tensor, c_v × s
+        For each of the c_v samples that lack view v, in the order of the data, whose mean they get;
+        see :func:`mean_rows`.
+    """
+    lacking = choose(source, (~observed.all(1)).nonzero().flatten())
+    rows = [(~seen).nonzero().flatten() for seen in observed.T]
+    return Filled(lacking, len(observed), rows, mean_rows(source, donors))
 
 
 def mean_rows(source: Source, donors: Sequence[Tensor]) -> list[Tensor]:
