@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dwcl.data import blocks
-from dwcl.data.checks import LARGEST, check_finite, check_values
+from dwcl.data.checks import LARGEST, check_finite, check_observed, check_values
 from dwcl.data.multiview import MultiView
 from dwcl.errors import DataError
 
@@ -122,3 +122,53 @@ def test_equal_views_are_noted() -> None:
     data = MultiView({"a": x, "b": sp.csr_array(x), "c": other, "d": x[:, :4]})
     notes = check_values(data, scaling_kinds=dict.fromkeys("abcd", "minmax"))
     assert notes == ["Views 'a' and 'b' are equal, so what they say counts twice."]
+
+
+def with_gaps() -> MultiView:
+    a, b = sound(), sound()
+    a[[2, 5]] = np.nan
+    b[3] = np.nan
+    return MultiView({"a": a, "b": b}, sample_ids=[f"p{i}" for i in range(8)])
+
+
+@pytest.mark.usefixtures("block_entries")
+def test_missing_rows_are_no_fault_and_single_values_are() -> None:
+    data = with_gaps()
+    assert check_values(data) == []
+    check_finite(data)
+    data["a"][6, 1] = np.nan
+    for check in (check_values, check_finite):
+        with pytest.raises(DataError, match=r"1 NaN value in column 1 .* of sample 'p6'"):
+            check(data)
+
+
+def test_equal_views_with_equal_gaps_are_noted() -> None:
+    one, other = with_gaps().arrays
+    notes = check_values(MultiView({"a": one, "b": one.copy(), "c": other}))
+    assert notes == ["Views 'a' and 'b' are equal, so what they say counts twice."]
+
+
+def test_differences_are_looked_for_among_the_samples_that_a_view_has() -> None:
+    x = sound()
+    x[2:] = np.nan
+    x[1] = x[0]
+    with pytest.raises(DataError, match="All 2 samples are the same in view 'a'"):
+        check_values(MultiView({"a": x}))
+    x[1] = np.nan
+    with pytest.raises(DataError, match="Only 1 of 8 samples has view 'a'"):
+        check_values(MultiView({"a": x}))
+
+
+def test_samples_and_views_of_which_nothing_is_known_are_refused() -> None:
+    data = with_gaps()
+    check_observed(data, data.observed, training=True)
+    data = MultiView(
+        data.views, sample_ids=data.sample_ids, observed={"b": [1, 1, 0, 1, 1, 0, 1, 1]}
+    )
+    for training in (True, False):
+        with pytest.raises(DataError, match="Sample 'p2', and 1 more, lacks every view"):
+            check_observed(data, data.observed, training=training)
+    data = MultiView({"a": sound(), "b": sound()}, observed={"b": np.zeros(8)})
+    with pytest.raises(DataError, match="No sample has view 'b'"):
+        check_observed(data, data.observed, training=True)
+    check_observed(data, data.observed, training=False)

@@ -63,3 +63,28 @@ def test_every_view_is_looked_at() -> None:
     assert list(found) == ["a", "b"]
     assert found["a"].zeros == 6
     assert found["b"].deviation.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("entries", [4, 10, 10**6])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_missing_rows_have_no_say(monkeypatch: pytest.MonkeyPatch, entries: int, form) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_ENTRIES", entries)
+    x = np.random.default_rng(0).normal(3, [0.1, 1, 10, 100], size=(23, 4))
+    x[[7, 20]] = 0
+    gaps = [0, 1, 2, 10, 22]
+    x[gaps] = np.nan
+    rest = np.delete(x, gaps, axis=0)
+    found = profile(form(x))
+    np.testing.assert_array_equal(found.low, rest.min(axis=0))
+    np.testing.assert_array_equal(found.high, rest.max(axis=0))
+    np.testing.assert_allclose(found.mean, rest.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.deviation, rest.std(axis=0), rtol=1e-12)
+    assert (found.zeros, found.empty_rows.tolist()) == (8, [7, 20])
+    assert np.flatnonzero(~found.observed).tolist() == gaps
+    assert found.n_observed == 18
+
+
+def test_a_view_that_nobody_has_can_be_looked_at() -> None:
+    found = profile(np.full((3, 2), np.nan))
+    assert found.n_observed == 0
+    assert np.isinf(found.low).all()

@@ -191,11 +191,11 @@ def test_given_arrays_are_left_alone() -> None:
 def test_auto_by_the_share_of_zeros() -> None:
     x = np.zeros((4, 4))
     x[0] = 1.0  # exactly three quarters are zero
-    assert decide(profile(x), len(x)) == ("standard", "no negative values, 75 % zeros")
+    assert decide(profile(x)) == ("standard", "no negative values, 75 % zeros")
     x[0, 0] = 0.0
-    assert decide(profile(x), len(x)) == ("row-l2", "no negative values, 81 % zeros")
+    assert decide(profile(x)) == ("row-l2", "no negative values, 81 % zeros")
     x[0, 1] = -1.0
-    assert decide(profile(x), len(x)) == ("standard", "it has negative values")
+    assert decide(profile(x)) == ("standard", "it has negative values")
 
 
 def test_auto_decides_by_view_and_says_so() -> None:
@@ -335,3 +335,40 @@ def test_damaged_state_is_refused() -> None:
         Scaling.from_state(scaling.kinds, {**state, "none/factor": np.ones(5)})
     with pytest.raises(ModelError, match=r"of kind 'auto'.* does not know"):
         Scaling.from_state({**scaling.kinds, "minmax": "auto"}, state)
+
+
+# -- missing rows --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", CHOICES)
+@pytest.mark.parametrize("entries", [6, 10**6])
+def test_missing_rows_stay_and_leave_the_others_as_they_are(
+    kind: str, entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_ENTRIES", entries)
+    x = np.random.default_rng(0).normal(size=(12, 3))
+    gaps = np.array([0, 4, 11])
+    rest = np.delete(x, gaps, axis=0)
+    x[gaps] = np.nan
+    scaled = scale(x, kind)
+    assert np.isnan(scaled[gaps]).all()
+    np.testing.assert_array_equal(np.delete(scaled, gaps, axis=0), scale(rest, kind))
+
+
+def test_extreme_deviations_are_those_of_the_observed_rows() -> None:
+    x = np.array([[1e-200], [np.nan], [3e-200], [np.nan]])
+    np.testing.assert_allclose(scale(x, "standard")[[0, 2], 0], [-1, 1])
+
+
+def test_the_rule_of_auto_counts_observed_rows() -> None:
+    x = np.zeros((10, 4))
+    x[:5, 0] = 1
+    x[5:] = np.nan
+    assert decide(profile(x)) == ("standard", "no negative values, 75 % zeros")
+
+
+def test_what_single_precision_cannot_hold_is_found_beside_missing_rows() -> None:
+    fitted = Scaling.fit(MultiView({"a": [[0.0, 0.0], [1e-30, 1.0]]}), "minmax")
+    x = np.array([[np.nan, np.nan], [1e19, 0.5]])
+    with pytest.raises(DataError, match=r"1e\+19 in column 0 .* of sample 1"):
+        fitted.transform(MultiView({"a": x}))

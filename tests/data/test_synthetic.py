@@ -13,6 +13,7 @@ from dwcl.data.synthetic import (
     SEPARATION,
     best_view,
     cluster_sizes,
+    drop_views,
     make_multiview,
     separations,
 )
@@ -159,3 +160,44 @@ def test_sizes_add_up_and_fall(k: int, more: int, imbalance: float) -> None:
 def test_settings_out_of_range(settings: dict[str, object], match: str) -> None:
     with pytest.raises(SettingError, match=match):
         make_multiview(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("widths", [(3, 4), (2, 3, 4), (2, 2, 2, 2, 2)])
+@pytest.mark.parametrize(("rate", "incomplete"), [(0, 0), (0.29, 29), (0.5, 50), (1, 100)])
+def test_as_many_samples_as_asked_lose_some_views_and_keep_some(
+    seed: int, widths: tuple[int, ...], rate: float, incomplete: int
+) -> None:
+    data = make_multiview(100, 3, widths=widths, random_state=seed)
+    found = drop_views(data, rate, random_state=seed)
+    kept = found.observed.sum(axis=1)
+    assert kept.min() >= 1
+    assert (kept < len(widths)).sum() == incomplete
+    for name, there in zip(found.names, found.observed.T, strict=True):
+        np.testing.assert_array_equal(found[name][there], data[name][there])
+    assert found.labels is data.labels
+
+
+def test_every_pattern_and_every_view_comes_up_alike() -> None:
+    data = make_multiview(6000, 3, widths=(1, 1, 1), random_state=0)
+    observed = drop_views(data, 1.0, random_state=1).observed
+    np.testing.assert_allclose(observed.mean(axis=0), 0.5, atol=0.03)
+    patterns, counts = np.unique(observed, axis=0, return_counts=True)
+    assert len(patterns) == 6
+    np.testing.assert_allclose(counts / 1000, 1, atol=0.12)
+
+
+def test_the_seed_decides_what_is_dropped() -> None:
+    data = make_multiview(100, 3, random_state=0)
+    first, again, other = (drop_views(data, 0.5, random_state=s).observed for s in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_what_cannot_be_dropped() -> None:
+    data = make_multiview(10, 3, random_state=0)
+    for rate in (-0.1, 1.1, float("nan")):
+        with pytest.raises(SettingError, match="a number from 0 to 1 is expected"):
+            drop_views(data, rate)
+    with pytest.raises(SettingError, match="one view"):
+        drop_views(data.select(["view1"]), 0.5)

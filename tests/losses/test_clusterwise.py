@@ -8,7 +8,13 @@ import torch
 from torch import Tensor
 
 from dwcl.clustering.soft import sharpened
-from dwcl.losses import Negatives, Similarity, cluster_contrast, negative_entropy
+from dwcl.losses import (
+    Negatives,
+    Similarity,
+    balanced_contrast,
+    cluster_contrast,
+    negative_entropy,
+)
 
 PAIRS = [(0, 1), (1, 0), (2, 0), (1, 1)]
 MODES = [(s, n) for s in get_args(Similarity) for n in get_args(Negatives)]
@@ -85,6 +91,7 @@ def test_negatives_of_the_own_view_alone() -> None:
     uneven = (math.log(2) + negative_entropy([q, other])).sum().item()
     assert uneven == pytest.approx(0.050709, abs=1e-6)
     assert mean([q, other], negatives="own") + uneven == pytest.approx(0.558617, abs=1e-6)
+    assert balanced_contrast([q, other], [(0, 1)]).tolist() == pytest.approx([0.558617], abs=1e-6)
 
 
 @pytest.mark.parametrize("k", [2, 5, 10])
@@ -139,6 +146,19 @@ def test_the_entropy_by_plain_loops(seed: int) -> None:
     for q, found in zip(qs, negative_entropy(qs).tolist(), strict=True):
         shares = [float(q[:, c].sum()) / 5 for c in range(4)]
         assert found == pytest.approx(sum(p * math.log(p) for p in shares), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_balanced_contrast_is_the_sum_of_its_parts(seed: int) -> None:
+    qs = soft(6, 3, seed)
+    found = balanced_contrast(qs, PAIRS).tolist()
+    uneven = [math.log(3) + sum(m * math.log(m) for m in q.mean(0).tolist()) for q in qs]
+    for loss, (v, w) in zip(found, PAIRS, strict=True):
+        contrast = slow_contrast(qs[v], qs[w], 1.0, "cosine", "own")
+        assert loss == pytest.approx(sum(contrast) / 6 + uneven[v] + uneven[w])
+    assert torch.autograd.gradcheck(
+        lambda *q: balanced_contrast(q, PAIRS), tuple(q.requires_grad_() for q in qs)
+    )
 
 
 # -- what it must not depend on --------------------------------------------------------------------

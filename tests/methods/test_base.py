@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from dwcl import DWCL, MultiView, make_multiview
+from dwcl.data.synthetic import drop_views
 from dwcl.errors import DataError, SettingError, TrainingError
 from dwcl.methods.sources import pick_device
 from dwcl.training.callbacks import Callback, Record, RunInfo
@@ -230,3 +231,78 @@ def test_threads_are_given_back(data: MultiView, small: dict[str, Any]) -> None:
     short = {"pretrain_epochs": 1, "iterations": 0, "threads": before + 1}
     DWCL(3, **(small | short)).fit(data)
     assert torch.get_num_threads() == before
+
+
+class Filling(DWCL):
+    """Takes missing rows for zeros, and notes which ones it meets."""
+
+    accepts_missing = True
+
+    def _build(self, widths: Any, generators: Any) -> Any:
+        self.met = []
+        return super()._build(widths, generators)
+
+    def _learn(self, run: Any) -> dict[str, Any]:
+        self.told = run.observed.numpy()
+        return {}
+
+    def _represent(self, networks: Any, xs: list[torch.Tensor]) -> list[torch.Tensor]:
+        self.met.append(torch.stack([x.isnan().all(dim=1) for x in xs], dim=1))
+        return super()._represent(networks, [x.nan_to_num() for x in xs])
+
+
+def test_a_method_sees_which_views_are_missing(data: MultiView, small: dict[str, Any]) -> None:
+    gappy = drop_views(data, 0.5, random_state=0)
+    model = Filling(3, **small, random_state=0).fit(gappy)
+    assert_array_equal(model.told, gappy.observed)
+    block = model.met[-1]  # with 196 rows of padding, which are not missing
+    assert_array_equal(block[:60], ~gappy.observed)
+    assert not block[60:].any()
+    assert_array_equal(model.predict(gappy), model.labels_)
+    one = gappy.take(np.flatnonzero(~gappy.observed[:, 1])[:3])  # a view that nobody has
+    assert model.predict(one).shape == (3,)
+
+
+@pytest.mark.parametrize("budget", [2.0, 1e-7])
+def test_what_is_missing_is_so_from_memory_and_from_the_disk(
+    data: MultiView, small: dict[str, Any], budget: float
+) -> None:
+    model = Filling(3, **small, memory_budget=budget, random_state=0)
+    gappy = drop_views(data, 0.5, random_state=0)
+    model.fit(gappy)
+    seen = torch.cat([block[:60] for block in model.met[-1:]])
+    assert_array_equal(seen, ~gappy.observed)
+
+
+def test_missing_views_are_refused_by_methods_that_need_all(
+    data: MultiView, small: dict[str, Any]
+) -> None:
+    named = MultiView(data.views, sample_ids=[f"p{i}" for i in range(60)])
+    gappy = MultiView(
+        named.views, sample_ids=named.sample_ids, observed={"view2": np.arange(60) > 3}
+    )
+    message = (
+        r"4 of 60 samples lack view 'view2' \(rows of NaN\), the first is 'p0', and the method "
+        r"'dwcl' needs every view of every sample\. Leave these samples out, or take a method that "
+        r"accepts missing views: "
+    )
+    model = DWCL(3, **small)
+    with pytest.raises(DataError, match=message):
+        model.fit(gappy)
+    model.fit(named)
+    with pytest.raises(DataError, match=message):
+        model.predict(gappy)
+
+
+@pytest.mark.parametrize("kind", [DWCL, Filling])
+def test_nothing_is_made_of_nothing(
+    data: MultiView, small: dict[str, Any], kind: type[DWCL]
+) -> None:
+    lost = [1] * 7 + [0] + [1] * 52
+    model = kind(3, **small, random_state=0).fit(data)
+    bare = MultiView(data.views, observed={"view1": lost, "view2": lost})
+    for call in (model.fit, model.predict):
+        with pytest.raises(DataError, match="Sample 7 lacks every view"):
+            call(bare)
+    with pytest.raises(DataError, match="No sample has view 'view1'"):
+        model.fit(MultiView(data.views, observed={"view1": [0] * 60}))

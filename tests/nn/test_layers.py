@@ -100,3 +100,17 @@ def test_what_views_share_follows_from_all_of_them_in_any_order() -> None:
     moved = generator(1)
     torch.rand(3, generator=moved)
     assert torch.rand(4, generator=joint_generator([moved, generator(2)])).tolist() == drawn(1, 2)
+
+
+def test_weights_by_he_are_normal_and_biases_as_ever() -> None:
+    inputs, outputs = 400, 300
+    layer = linear(inputs, outputs, generator(), start="he-normal")
+    weight = layer.weight.detach() / math.sqrt(2 / inputs)
+    assert weight.mean().abs() < 5 / math.sqrt(inputs * outputs)
+    assert weight.var().item() == pytest.approx(1, rel=0.02)
+    assert weight.pow(4).mean().item() == pytest.approx(3, rel=0.05)  # of a normal distribution
+    bound = 1 / math.sqrt(inputs)
+    assert 0.98 * bound < layer.bias.abs().max() <= bound
+    chained = perceptron((inputs, outputs, 5), generator(), start="he-normal")
+    assert torch.equal(chained[0].weight, layer.weight)
+    assert chained[2].weight.std().item() == pytest.approx(math.sqrt(2 / outputs), rel=0.1)

@@ -9,8 +9,10 @@ from dwcl import DWCL
 from dwcl.clustering.neighbours import neighbour_shares
 from dwcl.clustering.soft import sharpened
 from dwcl.losses import (
+    balanced_contrast,
     cluster_contrast,
     damped_infonce,
+    deep_divergence,
     infonce,
     negative_entropy,
     pseudo_label_loss,
@@ -83,6 +85,8 @@ def test_losses_of_other_methods_have_a_path_there() -> None:
         cluster_contrast(zs, pairs, similarity="dot", negatives="own"),
         negative_entropy([sharpened(z) for z in zs]),
         pseudo_label_loss(zs, [torch.empty(5, dtype=torch.int64, device=META)] * 3),
+        deep_divergence(zs[0], zs[1]),
+        balanced_contrast(zs, pairs),
     ]
     assert [tuple(loss.shape) for loss in losses] == [
         (2, 10),
@@ -92,6 +96,8 @@ def test_losses_of_other_methods_have_a_path_there() -> None:
         (2, 8),
         (3,),
         (3, 5),
+        (3,),
+        (2,),
     ]
     torch.autograd.backward(sum(loss.sum() for loss in losses))
     assert all(z.grad is not None for z in zs)

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dwcl.training import InMemory, Streamed
+from dwcl.streams import RandomStreams
+from dwcl.training import Batch, InMemory, LossTerms, Source, Streamed, Trainer, choose
 from dwcl.training import batches as batches_module
 
 
@@ -168,3 +169,95 @@ def test_trouble_in_reading_reaches_the_loop() -> None:
     source = Streamed([fill], 2000, (4,), window_bytes=16 * 256)
     with pytest.raises(OSError, match="the disk is gone"):
         list(source.epoch(100, generator(0)))
+
+
+# -- some of the samples -------------------------------------------------------------------------
+
+
+def whole(kind: str, n: int) -> Source:
+    return source(n) if kind == "memory" else Reader(n).source(40)
+
+
+@pytest.mark.usefixtures("no_floor")
+@pytest.mark.parametrize("kind", ["memory", "streamed"])
+@pytest.mark.parametrize("n", [1, 90, 300])
+@pytest.mark.parametrize("share", [0.02, 0.5, 1.0])
+@pytest.mark.parametrize("batch_size", [1, 7, 128])
+def test_chosen_samples_come_once_in_full_batches_with_their_positions(
+    kind: str, n: int, share: float, batch_size: int
+) -> None:
+    index = torch.randperm(n, generator=generator(1))[: max(1, int(share * n))]
+    some = choose(whole(kind, n), index)
+    assert some.n_samples == len(index)
+    found = list(some.epoch(batch_size, generator(0)))
+    full, last = divmod(len(index), batch_size)
+    assert [len(batch) for batch in found] == [batch_size] * full + [last] * (last > 0)
+    assert sorted(i for batch in found for i in batch.index.tolist()) == sorted(index.tolist())
+    for batch in found:
+        wide, narrow = batch.views
+        assert torch.equal(wide, batch.index.float()[:, None].expand(-1, 3))
+        assert torch.equal(narrow[:, 0], -batch.index.float())
+
+
+@pytest.mark.usefixtures("no_floor")
+@pytest.mark.parametrize("kind", ["memory", "streamed"])
+@pytest.mark.parametrize("rows", [1, 4, 100])
+def test_chosen_samples_come_in_their_order_by_blocks(kind: str, rows: int) -> None:
+    index = torch.tensor([50, 2, 3, 17, 4, 89, 88])
+    some = choose(whole(kind, 90), index)
+    found = [[view.clone() for view in views] for views in some.blocks(rows)]
+    sizes = [len(views[0]) for views in found]
+    assert sizes[:-1] == [min(rows, 7)] * (len(sizes) - 1)
+    assert sum(sizes) == 7
+    expected = index.sort().values
+    assert some.index is not None
+    assert torch.equal(some.index, expected)
+    assert torch.equal(torch.cat([views[0] for views in found])[:, 0], expected.float())
+    assert torch.equal(torch.cat([views[1] for views in found])[:, 0], -expected.float())
+
+
+@pytest.mark.usefixtures("no_floor")
+@pytest.mark.parametrize("kind", ["memory", "streamed"])
+def test_the_order_of_chosen_samples_follows_from_the_generator_alone(kind: str) -> None:
+    some = choose(whole(kind, 300), torch.arange(0, 300, 3))
+
+    def order(seed: int) -> list[int]:
+        return [i for batch in some.epoch(8, generator(seed)) for i in batch.index.tolist()]
+
+    before = torch.get_rng_state()
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+    assert order(1) != sorted(order(1))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_all_samples_chosen_are_the_whole() -> None:
+    some = choose(source(20), torch.arange(20))
+    for one, other in zip(
+        some.epoch(6, generator(3)), source(20).epoch(6, generator(3)), strict=True
+    ):
+        assert torch.equal(one.index, other.index)
+        assert torch.equal(one.views[0], other.views[0])
+
+
+@pytest.mark.usefixtures("no_floor")
+@pytest.mark.parametrize("kind", ["memory", "streamed"])
+def test_a_step_on_all_chosen_samples_knows_where_they_are(kind: str) -> None:
+    network = torch.nn.Linear(3, 1)
+    seen: list[Batch] = []
+
+    def loss(batch: Batch) -> LossTerms:
+        seen.append(Batch([view.clone() for view in batch.views], batch.index.clone()))
+        return LossTerms(network(batch.views[0] / 90).mean(), {})
+
+    trainer = Trainer(network, whole(kind, 90), RandomStreams(0), batch_size=4, learning_rate=0.1)
+    index = torch.arange(3, 90, 8)
+    before = network.weight.detach().clone()
+    trainer.phase("a", 1, loss, source=choose(trainer.source, index), whole=True)
+    assert [len(batch) for batch in seen] == [4, 4, 3]
+    assert torch.cat([batch.index for batch in seen]).tolist() == index.tolist()
+    assert torch.cat([batch.views[0][:, 0] for batch in seen]).tolist() == index.tolist()
+    assert not torch.equal(network.weight, before)
+    assert trainer.history[0]["loss"] == pytest.approx(
+        float((index[:, None] / 90 * before.sum()).mean() + network.bias.detach() + 0.1), abs=1e-5
+    )

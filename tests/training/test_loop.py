@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -219,6 +219,28 @@ def test_no_epoch_is_no_change() -> None:
     trainer.phase("pretrain", 0, reconstruct(networks))
     assert trainer.history == []
     assert same_state(networks, make_networks())
+
+
+def test_a_phase_can_bring_the_batches_of_its_epochs_by_their_numbers() -> None:
+    networks, plain, views = make_networks(), make_networks(), make_views()
+
+    def batches(epoch: int) -> Iterator[Batch]:
+        for start in range(epoch):  # one in the first epoch, two in the second one
+            yield Batch([x[start : start + 4] for x in views], torch.arange(start, start + 4))
+
+    trainer = make_trainer(networks)
+    trainer.phase("own", 2, reconstruct(networks), batches=batches)
+    adam = torch.optim.Adam(plain.parameters(), lr=RATE, fused=True)
+    losses = []
+    for start in (0, 0, 1):
+        terms = reconstruct(plain)(Batch([x[start : start + 4] for x in views], torch.arange(4)))
+        adam.zero_grad()
+        terms.total.backward()
+        adam.step()
+        losses.append(terms.total.item())
+    assert same_state(networks, plain)
+    means = [record["loss"] for record in trainer.history]
+    assert means == pytest.approx([losses[0], (losses[1] + losses[2]) / 2])
 
 
 # -- history and callbacks -------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dwcl.data.multiview import Matrix, MultiView
+if TYPE_CHECKING:
+    from dwcl.data.multiview import Matrix, MultiView
 
 # A block of doubles takes about 1 MB and so stays in the cache of a core.
 BLOCK_ENTRIES = 1 << 17

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dwcl.data.blocks import dense_rows, place, row_blocks, rows_of_block
+from dwcl.data.missing import missing_rows
 from dwcl.data.multiview import Matrix, MultiView
 from dwcl.data.profiles import Profile, Profiles, profile_views
 from dwcl.errors import DataError
@@ -44,17 +45,17 @@ def check_values(
     Raises
     ------
     DataError
-        If a value is NaN, infinite or so large that its square overflows single precision, or if
-        all samples are the same in a view.
+        If a value is NaN (but for rows that are NaN throughout: they are missing), infinite or so
+        large that its square overflows single precision, or if all samples are the same in a view.
     """
     found = profile_views(data) if profiles is None else profiles
     check_finite(data, found)
     notes = []
     for name in data.names:
         if data.n_samples > 1:
-            notes += _note_constant_columns(data, name, found[name].low == found[name].high)
+            notes += _note_constant_columns(data, name, found[name])
         if scaling_kinds is None or scaling_kinds.get(name) == "row-l2":
-            notes += _note_zero_rows(data, name, found[name].empty_rows)
+            notes += _note_zero_rows(data, name, found[name])
     return notes + _note_equal_views(data)
 
 
@@ -73,12 +74,40 @@ def check_finite(data: MultiView, profiles: Profiles | None = None) -> None:
     Raises
     ------
     DataError
-        If a value is NaN, infinite or so large that its square overflows single precision.
+        If a value is NaN, infinite or so large that its square overflows single precision. Rows
+        that are NaN throughout are missing, and no fault.
     """
     found = profile_views(data) if profiles is None else profiles
     for name in data.names:
         if not _is_sound(found[name]):
             _raise_for_values(data, name)
+
+
+def check_observed(data: MultiView, observed: NDArray[np.bool_], *, training: bool) -> None:
+    """Refuse a sample that lacks all views, and for training a view that all samples lack.
+
+    Parameters
+    ----------
+    data : MultiView
+        The samples.
+    observed : ndarray of n × V, bool
+        Which samples have which views.
+    training : bool
+        Whether a model is to be trained on them; a fitted one may get samples of some views alone.
+    """
+    if training and not observed.any(axis=0).all():
+        name = data.names[int(observed.any(axis=0).argmin())]
+        raise DataError(
+            f"No sample has view '{name}': all of its rows are NaN. Leave this view out."
+        )
+    if not observed.any(axis=1).all():
+        lost = np.flatnonzero(~observed.any(axis=1))
+        (first,) = data.sample_ids[lost[:1]].tolist()
+        more = f", and {len(lost) - 1} more," if len(lost) > 1 else ""
+        raise DataError(
+            f"Sample {first!r}{more} lacks every view: NaN throughout. "
+            "Leave out samples of which nothing is known."
+        )
 
 
 def _is_sound(found: Profile) -> bool:
@@ -91,7 +120,8 @@ def _raise_for_values(data: MultiView, name: str) -> None:
     counts = {"NaN": 0, "infinite": 0, "huge": 0}
     first: dict[str, str] = {}
     for start, block in row_blocks(data[name]):
-        masks = {"NaN": np.isnan(block), "infinite": np.isinf(block)}
+        missing = missing_rows(block)[:, None]  # they are no fault
+        masks = {"NaN": np.isnan(block) & ~missing, "infinite": np.isinf(block)}
         masks["huge"] = (np.abs(block) > LARGEST) & ~masks["infinite"]
         for sort, mask in masks.items():
             counts[sort] += int(np.count_nonzero(mask))
@@ -111,10 +141,16 @@ def _raise_for_values(data: MultiView, name: str) -> None:
     raise DataError(f"View '{name}' has {found} {first[sort]}. {ways[sort]}")
 
 
-def _note_constant_columns(data: MultiView, name: str, constant: NDArray[np.bool_]) -> list[str]:
+def _note_constant_columns(data: MultiView, name: str, found: Profile) -> list[str]:
+    constant = found.low == found.high
+    if found.n_observed == 1:
+        raise DataError(
+            f"Only 1 of {data.n_samples} samples has view '{name}', so it cannot tell groups "
+            "apart. Leave this view out."
+        )
     if constant.all():
         raise DataError(
-            f"All {data.n_samples} samples are the same in view '{name}' (every column is "
+            f"All {found.n_observed} samples are the same in view '{name}' (every column is "
             "constant), so it cannot tell groups apart. Leave this view out."
         )
     if not constant.any():
@@ -130,13 +166,14 @@ def _note_constant_columns(data: MultiView, name: str, constant: NDArray[np.bool
     return [f"View '{name}': {share} are constant and carry no information ({', '.join(shown)})."]
 
 
-def _note_zero_rows(data: MultiView, name: str, empty: NDArray[np.int64]) -> list[str]:
+def _note_zero_rows(data: MultiView, name: str, found: Profile) -> list[str]:
+    empty = found.empty_rows
     if not len(empty):
         return []
     shown = [repr(sample) for sample in data.sample_ids[empty[:_SHOWN]].tolist()]
     if len(empty) > _SHOWN:
         shown.append("…")
-    share = f"{len(empty)} of {data.n_samples} samples"
+    share = f"{len(empty)} of {found.n_observed} samples"
     return [f"View '{name}': {share} are all zeros ({', '.join(shown)})."]
 
 
@@ -154,6 +191,6 @@ def _are_equal(one: Matrix, other: Matrix) -> bool:
         return False
     step = rows_of_block(one.shape[1])
     return all(
-        np.array_equal(dense_rows(one, i, i + step), dense_rows(other, i, i + step))
+        np.array_equal(dense_rows(one, i, i + step), dense_rows(other, i, i + step), equal_nan=True)
         for i in range(0, one.shape[0], step)
     )

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from dwcl.data.missing import Observed, with_gaps
 from dwcl.data.ondisk import DiskTable, as_disk_table
 from dwcl.errors import DataError, nearest
 
@@ -63,6 +64,10 @@ class MultiView:
         Names of the features of those views that have them.
     provenance : Provenance, optional
         Where the data came from.
+    observed : array-like of n × V, or mapping of str to array-like of n, optional
+        Which samples have which views, as truth values or 0 and 1. A row of a view that is NaN
+        throughout stands for a missing one; a table is put into the views in that form, which
+        copies those that it concerns. As an attribute always the n × V truth values.
     """
 
     views: Mapping[str, Matrix]
@@ -70,6 +75,7 @@ class MultiView:
     labels: NDArray[Any] | None = None
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
+    observed: Observed = Observed()  # noqa: RUF009 - a descriptor, meant to be shared
 
     def __post_init__(self) -> None:
         if not isinstance(self.views, Mapping):
@@ -87,6 +93,7 @@ class MultiView:
                 f"Two views have the same name among: {', '.join(map(str, self.views))}."
             )
         _check_same_length(views)
+        given = vars(self).pop("observed")
         n = next(iter(views.values())).shape[0]
         ids = np.arange(n) if self.sample_ids is None else _as_array(self.sample_ids, "sample ids")
         _check_vector(ids, n, "sample ids")
@@ -106,7 +113,7 @@ class MultiView:
                     f"{views[name].shape[1] if name in views else 'no table'}."
                 )
         set_ = object.__setattr__  # frozen: the checked forms replace the given ones once, here
-        set_(self, "views", MappingProxyType(views))
+        set_(self, "views", MappingProxyType(with_gaps(views, given)))
         set_(self, "sample_ids", ids)
         set_(self, "labels", labels)
         set_(self, "columns", MappingProxyType(columns))
@@ -173,7 +180,7 @@ class MultiView:
         """Return the named views only, in the order of the names."""
         views = {name: self[name] for name in names}
         columns = {name: self.columns[name] for name in names if name in self.columns}
-        return replace(self, views=views, columns=columns)
+        return replace(self, views=views, columns=columns, observed=None)
 
     def take(self, rows: ArrayLike) -> MultiView:
         """Return the chosen samples (positions or a mask) of every view."""
@@ -190,15 +197,16 @@ class MultiView:
             views={name: view[index] for name, view in self.views.items()},
             sample_ids=self.sample_ids[index],
             labels=None if self.labels is None else self.labels[index],
+            observed=None,
         )
 
     def with_labels(self, labels: ArrayLike | None) -> MultiView:
         """Return the same views with other labels."""
-        return replace(self, labels=_as_labels(labels))
+        return replace(self, labels=_as_labels(labels), observed=None)
 
     def with_provenance(self, provenance: Provenance) -> MultiView:
         """Return the same views with another origin."""
-        return replace(self, provenance=provenance)
+        return replace(self, provenance=provenance, observed=None)
 
     def fingerprint(self) -> str:
         """SHA-256 of the names, shapes, types and values of the views, whatever their file."""

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dwcl.data.blocks import place, row_blocks
+from dwcl.data.missing import missing_rows, observed_blocks
 from dwcl.data.multiview import Matrix, MultiView
 from dwcl.data.profiles import Profile, Profiles, profile_views
 from dwcl.errors import DataError, ModelError, SettingError, nearest
@@ -128,7 +129,7 @@ class Scaling:
             view = data[name]
             kinds[name] = choice
             if choice == "auto":
-                kinds[name], reason = decide(found[name], view.shape[0])
+                kinds[name], reason = decide(found[name])
                 notes.append(f"View '{name}': scaling {kinds[name]} ({reason}).")
             affine[name] = _fit_columns(view, found[name], kinds[name])
             bad = ~np.isfinite(affine[name]).all(axis=0)
@@ -158,7 +159,8 @@ class Scaling:
         Parameters
         ----------
         data : MultiView
-            Views with the names and widths of the fitted ones, in any order.
+            Views with the names and widths of the fitted ones, in any order. Missing rows (NaN
+            throughout) stay as they are.
 
         Returns
         -------
@@ -255,6 +257,8 @@ class Scaling:
                     target[:] = (block - offset) * factor
             finite = np.isfinite(target)
             if not finite.all():
+                finite[missing_rows(block)] = True  # a missing row stays NaN
+            if not finite.all():
                 row, column = np.unravel_index(int(finite.argmin()), finite.shape)
                 where = place(data, name, start + int(row), int(column))
                 raise DataError(
@@ -281,11 +285,11 @@ def resolve_spec(spec: str | Mapping[str, str], names: tuple[str, ...]) -> dict[
     return {name: _known_kind(spec.get(name, DEFAULT)) for name in names}
 
 
-def decide(found: Profile, n_samples: int) -> tuple[Kind, str]:
+def decide(found: Profile) -> tuple[Kind, str]:
     """Choose between ``row-l2`` and ``standard`` by the values of a view, and say why."""
     if (found.low < 0).any():
         return "standard", "it has negative values"
-    share = found.zeros / (n_samples * len(found.low))
+    share = found.zeros / (found.n_observed * len(found.low))
     # Rounded down: «75 % are zero» must not stand beside a rule of more than 75 %.
     reason = f"no negative values, {math.floor(100 * share)} % zeros"
     return ("row-l2" if share > MOSTLY_ZERO else "standard"), reason
@@ -339,13 +343,14 @@ def _mean_and_deviation(
 
     The sums are taken over z = (x − low) / spread, which lies in [0, 1].
     """
-    n = view.shape[0]
+    n = 0
     mean = np.zeros_like(low)
-    for _, block in row_blocks(view):
+    for rows, block in observed_blocks(view):
+        n += len(rows)
         mean += ((block - low) / spread).sum(axis=0)
     mean /= n
     variance = np.zeros_like(low)
-    for _, block in row_blocks(view):
+    for _, block in observed_blocks(view):
         variance += np.square((block - low) / spread - mean).sum(axis=0)
     variance /= n
     return low + spread * mean, spread * np.sqrt(variance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -109,6 +110,49 @@ def make_multiview(
     return MultiView(
         views=views, labels=labels, provenance=Provenance(source="synthetic", layout=layout)
     )
+
+
+def drop_views(
+    data: MultiView, rate: float, random_state: int | np.random.Generator | None = 0
+) -> MultiView:
+    r"""Take views away from a part of the samples, at random; each keeps one view at least.
+
+    Parameters
+    ----------
+    data : MultiView
+        Two views or more; samples that lack some already are taken as whole ones.
+    rate : float
+        :math:`\rho \in [0, 1]`: the part of the samples that become incomplete, rounded down.
+    random_state : int, Generator or None
+        Where all randomness comes from; None takes fresh entropy.
+
+    Returns
+    -------
+    MultiView
+        The same samples, with rows of NaN where a view was taken away.
+
+    Notes
+    -----
+    An incomplete sample draws a number for each view and one threshold, all evenly from [0, 1],
+    and keeps the views whose numbers are not below the threshold. It draws again until it keeps
+    some views and loses some; of two views, it keeps either.
+    """
+    if not 0 <= rate <= 1:
+        raise SettingError(f"The rate is {rate}; a number from 0 to 1 is expected.")
+    if data.n_views < 2 and rate > 0:
+        raise SettingError(
+            "These data have one view, and every sample keeps one at least; there is none to drop."
+        )
+    rng = np.random.default_rng(random_state)
+    n, v = data.n_samples, data.n_views
+    observed = np.ones((n, v), dtype=np.bool_)
+    # What 0.29 · 100 falls short of 29 by is no sample.
+    pending = rng.permutation(n)[: int(np.floor(n * rate + 1e-9))]
+    while len(pending):
+        kept = rng.random((len(pending), v)) >= rng.random((len(pending), 1))
+        observed[pending] = kept
+        pending = pending[kept.all(axis=1) | ~kept.any(axis=1)]
+    return replace(data, observed=observed)
 
 
 def separations(

@@ -1,8 +1,15 @@
 """Losses: pure functions of tensors that return unreduced values, one file per family."""
 
-from dwcl.losses.clusterwise import Negatives, Similarity, cluster_contrast, negative_entropy
+from dwcl.losses.clusterwise import (
+    Negatives,
+    Similarity,
+    balanced_contrast,
+    cluster_contrast,
+    negative_entropy,
+)
 from dwcl.losses.consensus import centre_contrast, neighbour_contrast
 from dwcl.losses.damped import damped_infonce
+from dwcl.losses.divergence import deep_divergence
 from dwcl.losses.infonce import infonce
 from dwcl.losses.pseudo_labels import pseudo_label_loss
 from dwcl.losses.reconstruction import reconstruction
@@ -12,9 +19,11 @@ from dwcl.losses.spectral import spectral
 __all__ = [
     "Negatives",
     "Similarity",
+    "balanced_contrast",
     "centre_contrast",
     "cluster_contrast",
     "damped_infonce",
+    "deep_divergence",
     "infonce",
     "negative_entropy",
     "neighbour_contrast",

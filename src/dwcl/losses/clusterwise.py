@@ -89,6 +89,32 @@ def negative_entropy(qs: Sequence[Tensor]) -> Tensor:
     return (share * share.clamp(min=LEAST_MASS).log()).sum(1)
 
 
+def balanced_contrast(qs: Sequence[Tensor], pairs: Sequence[tuple[int, int]]) -> Tensor:
+    r"""Contrast of clusters with negatives of their own view, and what is uneven in both views.
+
+    .. math::
+
+        \overline{\ell} + \sum_{u \in \{v, w\}} \Big( \log k + \sum_c \pi^u_c \log \pi^u_c \Big)
+
+    with the mean over the losses of the 2k clusters of :func:`cluster_contrast` (cosines, τ = 1)
+    and the sizes π of :func:`negative_entropy`.
+
+    Parameters
+    ----------
+    qs : sequence of Tensor, b × k
+        Soft assignments of the views of a batch.
+    pairs : sequence of (int, int)
+        Which views are compared.
+
+    Returns
+    -------
+    Tensor of P
+    """
+    contrast = cluster_contrast(qs, pairs, negatives="own").mean(1)
+    uneven = math.log(qs[0].shape[1]) + negative_entropy(qs)
+    return contrast + torch.stack([uneven[v] + uneven[w] for v, w in pairs])
+
+
 def _against_own(
     columns: Sequence[Tensor], pairs: Sequence[tuple[int, int]], temperature: float
 ) -> Tensor:

@@ -24,8 +24,7 @@ from dwcl.data.checks import check_finite, check_values
 from dwcl.data.multiview import MultiView
 from dwcl.data.profiles import Profiles, profile_views
 from dwcl.data.scaling import Scaling
-from dwcl.errors import DataError
-from dwcl.methods.inputs import matching_views, training_views
+from dwcl.methods.inputs import check_missing, check_size, matching_views, training_views
 from dwcl.methods.keeping import identity_of, keeping
 from dwcl.methods.settings import check_settings
 from dwcl.methods.sources import make_source, pick_device
@@ -57,6 +56,8 @@ class Run:
     view_names: tuple[str, ...]
     n_clusters: int
     memory: MemoryPlan
+    observed: Tensor
+    """Which samples have which views (n × V, bool, on the CPU)."""
 
     def features(self, forward: Forward) -> AbstractContextManager[list[Table]]:
         """Hold what `forward` makes of all samples, in memory or in files as the plan has it."""
@@ -78,6 +79,7 @@ class Job:
     """What a fit hands to its training thread: data, their scaling, randomness, who looks on."""
 
     data: MultiView
+    observed: NDArray[np.bool_]
     scaling: Scaling
     streams: RandomStreams
     callbacks: tuple[Callback, ...]
@@ -103,10 +105,13 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
     saved_results : tuple of str
         Fitted attributes of the method's own that go into model files: plain values, as JSON has
         them.
+    accepts_missing : bool
+        Whether samples may lack views. Then their rows in `xs` and batches are NaN throughout.
     """
 
     method_name: ClassVar[str]
     saved_results: ClassVar[tuple[str, ...]] = ()
+    accepts_missing: ClassVar[bool] = False
 
     # Parameters that every method has; each states them in its own signature.
     n_clusters: int
@@ -185,9 +190,10 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         """
         check_settings(type(self), self.get_params(deep=False))
         data = training_views(self, X)
-        self._check_size(data)
+        check_size(data, self.n_clusters)
         self._check_consistency(data)
         profiles = profile_views(data)
+        observed = check_missing(self, data, profiles, training=True)
         check_finite(data, profiles)
         scaling = Scaling.fit(data, self.scaling, profiles)
         notes = check_values(data, scaling_kinds=scaling.kinds, profiles=profiles)
@@ -197,7 +203,7 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         self._check_memory(data)
         with keeping(checkpoint, partial(self._identity, data)) as keeper:
             streams = RandomStreams(self._seed(keeper))
-            job = Job(data, scaling, streams, tuple(callbacks), keeper)
+            job = Job(data, observed, scaling, streams, tuple(callbacks), keeper)
             results = in_session(partial(self._run, job), self.threads)
         self.scaling_ = scaling
         self.notes_ = notes
@@ -273,7 +279,8 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             stop=stop,
             keeper=job.keeper,
         )
-        run = Run(networks, source, trainer, streams, names, self.n_clusters, plan)
+        observed = torch.from_numpy(job.observed)
+        run = Run(networks, source, trainer, streams, names, self.n_clusters, plan, observed)
         try:
             past = tuple(trainer.history)  # of a run that goes on
             for watcher in watchers:
@@ -373,21 +380,11 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         """Check samples for the fitted networks, and bring their views into the fit's order."""
         self._fitted_networks()
         data = matching_views(self, X)
-        check_finite(data)
+        profiles = profile_views(data)
+        check_missing(self, data, profiles, training=False)
+        check_finite(data, profiles)
         self.scaling_.check(data)
         return data.select(self.view_names_)
-
-    def _check_size(self, data: MultiView) -> None:
-        if data.n_samples < 2:
-            raise DataError(
-                "The data have 1 sample (n_samples=1); clustering needs at least 2, and as many "
-                "samples as clusters."
-            )
-        if self.n_clusters > data.n_samples:
-            raise DataError(
-                f"n_clusters is {self.n_clusters}, but the data have {data.n_samples} samples; "
-                "choose at most as many clusters as there are samples."
-            )
 
     def _fitted_networks(self) -> nn.Module:
         check_is_fitted(self, "networks_")

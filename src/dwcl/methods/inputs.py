@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from dwcl.data.checks import check_observed
 from dwcl.data.frames import is_frame, row_names
 from dwcl.data.multiview import MultiView, as_multiview, is_sequence_of_tables
+from dwcl.data.profiles import Profiles
 from dwcl.errors import DataError
 
 _TABLE_CHECKS: dict[str, Any] = {
@@ -28,7 +31,7 @@ def training_views(estimator: Any, X: Any) -> MultiView:
         columns = {}
         if hasattr(estimator, "feature_names_in_"):
             columns = {"view1": tuple(estimator.feature_names_in_)}
-        return replace(_named(table, X, "view1"), columns=columns)
+        return replace(_named(table, X, "view1"), columns=columns, observed=None)
     data = as_multiview(X)
     estimator.n_features_in_ = sum(data.widths)
     if hasattr(estimator, "feature_names_in_"):
@@ -57,6 +60,42 @@ def matching_views(estimator: Any, X: Any) -> MultiView:
     return _with_columns_of_the_fit(data, estimator.view_columns_)
 
 
+def check_size(data: MultiView, n_clusters: int) -> None:
+    """Refuse fewer samples than clusters, and a single one."""
+    if data.n_samples < 2:
+        raise DataError(
+            "The data have 1 sample (n_samples=1); clustering needs at least 2, and as many "
+            "samples as clusters."
+        )
+    if n_clusters > data.n_samples:
+        raise DataError(
+            f"n_clusters is {n_clusters}, but the data have {data.n_samples} samples; "
+            "choose at most as many clusters as there are samples."
+        )
+
+
+def check_missing(
+    estimator: Any, data: MultiView, profiles: Profiles, *, training: bool
+) -> NDArray[np.bool_]:
+    """Tell which samples have which views (n × V), and refuse gaps that the method cannot take."""
+    observed = np.column_stack([profiles[name].observed for name in data.names])
+    check_observed(data, observed, training=training)
+    if estimator.accepts_missing or observed.all():
+        return observed
+    from dwcl.methods.registry import methods
+
+    view = int(observed.all(axis=0).argmin())
+    lost = np.flatnonzero(~observed[:, view])
+    (first,) = data.sample_ids[lost[:1]].tolist()
+    others = ", ".join(name for name, method in methods().items() if method.accepts_missing)
+    raise DataError(
+        f"{len(lost)} of {data.n_samples} samples lack view '{data.names[view]}' (rows of NaN), "
+        f"the first is {first!r}, and the method '{estimator.method_name}' needs every view of "
+        f"every sample. Leave these samples out, or take a method that accepts missing views: "
+        f"{others or 'none here does'}."
+    )
+
+
 def _named(table: Any, given: Any, name: str) -> MultiView:
     """Make a single view of a table, samples named by the index if it came as a data frame."""
     ids = row_names(given) if is_frame(given) else None
@@ -81,7 +120,7 @@ def _with_columns_of_the_fit(data: MultiView, known: Mapping[str, Sequence[str]]
         order = [given.index(column) for column in expected]
         views[name] = views[name][:, np.asarray(order)]
         columns[name] = tuple(expected)
-    return replace(data, views=views, columns=columns)
+    return replace(data, views=views, columns=columns, observed=None)
 
 
 def _refuse_lost_samples(X: Any, data: MultiView) -> None:

@@ -4,7 +4,7 @@ from dwcl.nn.autoencoder import AutoEncoder, AutoEncoders, ViewNetworks
 from dwcl.nn.chain import steps_in_place
 from dwcl.nn.corruption import Corruption, with_noise, with_zeros
 from dwcl.nn.fusion import WeightedMean
-from dwcl.nn.layers import joint_generator, linear, perceptron
+from dwcl.nn.layers import StartValues, joint_generator, linear, perceptron
 from dwcl.nn.norm import BatchNorm, NormPerceptron
 from dwcl.nn.precision import (
     Perceptron,
@@ -13,6 +13,7 @@ from dwcl.nn.precision import (
     resolve_precision,
     set_precision,
 )
+from dwcl.nn.shared import SharedHeads
 
 __all__ = [
     "AutoEncoder",
@@ -23,6 +24,8 @@ __all__ = [
     "Perceptron",
     "Precision",
     "PrecisionChoice",
+    "SharedHeads",
+    "StartValues",
     "ViewNetworks",
     "WeightedMean",
     "joint_generator",

@@ -1,6 +1,6 @@
 """Training: the one loop of all methods, its data and its callbacks."""
 
-from dwcl.training.batches import Batch, InMemory, Source, Streamed
+from dwcl.training.batches import Batch, InMemory, Source, Streamed, choose
 from dwcl.training.callbacks import Callback, Guard, Record, RunInfo
 from dwcl.training.features import embed, feature_tables
 from dwcl.training.loop import LossTerms, Trainer
@@ -17,6 +17,7 @@ __all__ = [
     "Source",
     "Streamed",
     "Trainer",
+    "choose",
     "embed",
     "feature_tables",
     "in_session",

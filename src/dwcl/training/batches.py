@@ -34,6 +34,8 @@ class Source(Protocol):
     """Where batches come from."""
 
     n_samples: int
+    index: Tensor | None
+    """Positions of its samples in the data, in their order; None: all of them."""
 
     def epoch(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Yield every sample once, in random order; the last batch may be short."""
@@ -49,16 +51,25 @@ class InMemory:
 
     An epoch permutes each view once and hands out slices of the result: a gather by batch, let
     alone a data loader, costs more than the small layers that it would feed.
+
+    Parameters
+    ----------
+    views : sequence of Tensor, n × d_v
+        The views.
+    index : Tensor of int64, optional
+        Positions of the samples that are taken; all, if not given.
     """
 
-    def __init__(self, views: Sequence[Tensor]) -> None:
+    def __init__(self, views: Sequence[Tensor], index: Tensor | None = None) -> None:
         self.views = list(views)
-        self.n_samples = len(self.views[0])
+        self.index = index
+        self.n_samples = len(self.views[0] if index is None else index)
 
     def epoch(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Yield every sample once, in random order; the last batch may be short."""
         order = torch.randperm(self.n_samples, generator=generator)
         order = order.to(self.views[0].device)
+        order = order if self.index is None else self.index[order]
         shuffled = [view.index_select(0, order) for view in self.views]
         for start in range(0, self.n_samples, batch_size):
             stop = start + batch_size
@@ -67,7 +78,10 @@ class InMemory:
     def blocks(self, rows: int) -> Iterator[list[Tensor]]:
         """Yield the samples in their order, `rows` at a time."""
         for start in range(0, self.n_samples, rows):
-            yield [view[start : start + rows] for view in self.views]
+            chosen = slice(start, start + rows)
+            yield [
+                view[chosen if self.index is None else self.index[chosen]] for view in self.views
+            ]
 
 
 class Streamed:
@@ -93,6 +107,8 @@ class Streamed:
         Where the batches go.
     """
 
+    index: Tensor | None = None
+
     def __init__(
         self,
         fills: Sequence[Fill],
@@ -117,7 +133,7 @@ class Streamed:
             order = torch.randperm(len(window), generator=generator)
             missing = batch_size - len(rest)
             # What was left of the window before goes first; it was copied out of its memory.
-            rest = _joined(rest, _picked(window, order[:missing]))
+            rest = joined(rest, _picked(window, order[:missing]))
             if len(rest) < batch_size:
                 continue
             yield self._placed(rest)
@@ -172,11 +188,76 @@ class Streamed:
         return Batch([view.to(self._device) for view in batch.views], batch.index.to(self._device))
 
 
+class Chosen:
+    """Some of the samples of another source, which is gone through as a whole.
+
+    Parameters
+    ----------
+    source : Source
+        Has all samples.
+    index : Tensor of int64
+        Positions of those that are taken, ascending.
+    """
+
+    def __init__(self, source: Source, index: Tensor) -> None:
+        self._source = source
+        self.index: Tensor | None = index
+        self.n_samples = len(index)
+        self._taken = torch.zeros(source.n_samples, dtype=torch.bool, device=index.device)
+        self._taken[index] = True
+
+    def epoch(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+        """Yield every chosen sample once, in random order; the last batch may be short."""
+        yield from self._filtered(self._source.epoch(batch_size, generator), batch_size)
+
+    def blocks(self, rows: int) -> Iterator[list[Tensor]]:
+        """Yield the chosen samples in their order, `rows` at a time."""
+        batches = self._numbered(self._source.blocks(rows))
+        yield from (batch.views for batch in self._filtered(batches, rows))
+
+    def _numbered(self, blocks: Iterator[list[Tensor]]) -> Iterator[Batch]:
+        start = 0
+        for views in blocks:
+            stop = start + len(views[0])
+            yield Batch(views, torch.arange(start, stop, device=views[0].device))
+            start = stop
+
+    def _filtered(self, batches: Iterator[Batch], size: int) -> Iterator[Batch]:
+        """Leave out what is not chosen, and fill the gaps up with what follows."""
+        rest: Batch | None = None
+        for batch in batches:
+            found = _picked(batch, self._taken[batch.index].nonzero()[:, 0])
+            rest = found if rest is None else joined(rest, found)
+            if len(rest) >= size:  # two batches can never be full at once
+                yield Batch([view[:size] for view in rest.views], rest.index[:size])
+                rest = Batch([view[size:] for view in rest.views], rest.index[size:])
+        if rest is not None and len(rest):
+            yield rest
+
+
+def choose(source: Source, index: Tensor) -> Source:
+    """Return a source of some samples of another one, for example of those that are complete.
+
+    Parameters
+    ----------
+    source : Source
+        Has all samples.
+    index : Tensor of int64
+        Positions of those that are wanted, without repeats, in any order. Batches tell the
+        positions that samples have in the whole.
+    """
+    index = index.sort().values
+    if isinstance(source, InMemory):
+        return InMemory(source.views, index.to(source.views[0].device))
+    return Chosen(source, index)
+
+
 def _picked(window: Batch, rows: Tensor) -> Batch:
     return Batch([view.index_select(0, rows) for view in window.views], window.index[rows])
 
 
-def _joined(first: Batch, second: Batch) -> Batch:
+def joined(first: Batch, second: Batch) -> Batch:
+    """Put two batches together."""
     if not len(first):
         return second
     views = [torch.cat(pair) for pair in zip(first.views, second.views, strict=True)]

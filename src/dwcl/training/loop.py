@@ -82,6 +82,9 @@ class Phase:
         were.
     last_batch : {"keep", "drop"}
         What becomes of a last batch that is short. The only batch of an epoch always stays.
+    batches : callable or None
+        Gives the batches of an epoch by its number, always the same ones, in place of a pass over
+        the source. They need not be each of a sample once.
     whole : bool
         Whether an epoch is one step on all samples in their order: gradients of its batches are
         added up, each in proportion to its size.
@@ -95,6 +98,7 @@ class Phase:
     trained: tuple[nn.Parameter, ...] | None = None
     refresh: Callable[[int], dict[str, Any]] | None = None
     last_batch: Literal["keep", "drop"] = "keep"
+    batches: Callable[[int], Iterator[Batch]] | None = None
     whole: bool = False
 
 
@@ -272,12 +276,16 @@ class Trainer:
     def _batches(self, phase: Phase, epoch: int) -> Iterator[Batch]:
         """Yield the batches of an epoch."""
         source = phase.source or self.source
+        if phase.batches is not None:
+            yield from phase.batches(epoch)
+            return
         if phase.whole:
             self.check_stop()
             start = 0
             for views in source.blocks(self._batch_size):
                 stop = start + len(views[0])
-                yield Batch(views, torch.arange(start, stop, device=views[0].device))
+                index = torch.arange(start, stop, device=views[0].device)
+                yield Batch(views, index if source.index is None else source.index[index])
                 start = stop
             return
         generator = self.streams.torch("shuffle", phase.name, epoch)
