@@ -3,6 +3,7 @@
 from dwcl.losses.clusterwise import Negatives, Similarity, cluster_contrast, negative_entropy
 from dwcl.losses.damped import damped_infonce
 from dwcl.losses.infonce import infonce
+from dwcl.losses.mutual_information import mutual_information_loss
 from dwcl.losses.pseudo_labels import pseudo_label_loss
 from dwcl.losses.reconstruction import reconstruction
 from dwcl.losses.rince import rince
@@ -14,6 +15,7 @@ __all__ = [
     "cluster_contrast",
     "damped_infonce",
     "infonce",
+    "mutual_information_loss",
     "negative_entropy",
     "pseudo_label_loss",
     "reconstruction",
