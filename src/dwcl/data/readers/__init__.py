@@ -97,7 +97,7 @@ def read(
         found = replace(found, lines=(*found.lines, line))
     return MultiView(
         views=found.views,
-        sample_ids=found.sample_ids,  # type: ignore[arg-type]
+        sample_ids=found.sample_ids,
         labels=found.labels,
         columns=found.columns,
         provenance=Provenance(str(path), _sha256(path, found), found.lines, found.scaling),
