@@ -25,9 +25,8 @@ def missing_rows(block: NDArray[Any]) -> NDArray[np.bool_]:
     """Tell which rows (b × d) are NaN throughout: b truth values."""
     if block.dtype.kind != "f":
         return np.zeros(len(block), dtype=np.bool_)
-    missing: NDArray[np.bool_] = np.isnan(
-        block[:, 0]
-    )  # a row that is there costs no more than this
+    # A row that is there costs no more than a look at its first value.
+    missing: NDArray[np.bool_] = np.isnan(block[:, 0])
     candidates = np.flatnonzero(missing)
     if len(candidates):
         missing[candidates] = np.isnan(block[candidates]).all(axis=1)
