@@ -25,8 +25,22 @@ def test_a_container_is_described_in_json_values() -> None:
         "sha256": "ab",
         "n": 2,
         "views": [
-            {"name": "text", "width": 4, "type": "float64", "sparse": True, "density": 1 / 8},
-            {"name": "count", "width": 2, "type": "uint8", "sparse": False, "density": 3 / 4},
+            {
+                "name": "text",
+                "width": 4,
+                "type": "float64",
+                "sparse": True,
+                "density": 1 / 8,
+                "missing": 0,
+            },
+            {
+                "name": "count",
+                "width": 2,
+                "type": "uint8",
+                "sparse": False,
+                "density": 3 / 4,
+                "missing": 0,
+            },
         ],
         "label_values": 1,
         "layout": ["one line"],
@@ -42,4 +56,11 @@ def test_data_from_memory_without_labels() -> None:
 
 def test_density_of_an_empty_and_a_full_table() -> None:
     assert density(np.zeros((2, 2))) == 0.0
-    assert density(np.full((2, 2), np.nan)) == 1.0
+    assert density(np.array([[np.nan, 1], [2, 3]])) == 1.0
+
+
+def test_missing_rows_are_counted_apart() -> None:
+    x = np.array([[0.0, 1.0], [np.nan, np.nan], [0.0, 0.0], [np.nan, np.nan]])
+    (view,) = describe(MultiView({"a": x}))["views"]
+    assert (view["density"], view["missing"]) == (1 / 4, 2)
+    assert density(np.full((2, 2), np.nan)) == 0.0

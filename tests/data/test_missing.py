@@ -140,6 +140,8 @@ def test_what_is_missing_goes_along() -> None:
     assert_array_equal(data.with_labels(None).observed, OBSERVED)
     assert_array_equal(data.with_provenance(data.provenance).observed, OBSERVED)
     assert_array_equal(replace(data, labels=None).observed, OBSERVED)
+    filled = {name: np.nan_to_num(view) for name, view in data.views.items()}
+    assert replace(data, views=filled).observed.all()
     for other in (copy.deepcopy(data), pickle.loads(pickle.dumps(data))):
         assert_array_equal(other.observed, OBSERVED)
 

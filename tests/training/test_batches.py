@@ -261,3 +261,14 @@ def test_a_step_on_all_chosen_samples_knows_where_they_are(kind: str) -> None:
     assert trainer.history[0]["loss"] == pytest.approx(
         float((index[:, None] / 90 * before.sum()).mean() + network.bias.detach() + 0.1), abs=1e-5
     )
+
+
+@pytest.mark.usefixtures("no_floor")
+@pytest.mark.parametrize("kind", ["memory", "streamed"])
+def test_a_choice_from_a_choice_is_one_from_the_whole(kind: str) -> None:
+    first = choose(whole(kind, 90), torch.arange(0, 90, 2))
+    second = choose(first, torch.tensor([80, 4, 7]))
+    (views,) = list(second.blocks(5))
+    assert views[0][:, 0].tolist() == [4, 7, 80]
+    (batch,) = list(second.epoch(5, generator(0)))
+    assert sorted(batch.index.tolist()) == [4, 7, 80]

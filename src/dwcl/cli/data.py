@@ -17,6 +17,7 @@ from dwcl.cli.options import (
     IdColumnOption,
     JsonOption,
     LabelsOption,
+    ObservedOption,
     QuietOption,
     TransposeOption,
     ViewsOption,
@@ -66,12 +67,14 @@ def show(
     labels: LabelsOption = None,
     transpose: TransposeOption = None,
     id_column: IdColumnOption = None,
+    observed: ObservedOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show what dwcl understands of DATA."""
     from dwcl.data.describe import describe
 
-    facts = describe(load_data(data, views, labels, transpose, id_column, progress=not json))
+    given = load_data(data, views, labels, transpose, id_column, observed, progress=not json)
+    facts = describe(given)
     if json:
         print_json(facts)
         return
@@ -79,10 +82,14 @@ def show(
     console.print(escape(f"{facts['source']}: {facts['n']} samples"), soft_wrap=True)
     for line in facts["layout"]:
         console.print(escape(line), soft_wrap=True)
+    gaps = any(view["missing"] for view in facts["views"])
     table = Table("view", "features", "type", "not zero", box=SIMPLE)
+    if gaps:
+        table.add_column("samples without it")
     for view in facts["views"]:
         kind = f"{view['type']}, sparse" if view["sparse"] else view["type"]
-        table.add_row(escape(view["name"]), str(view["width"]), kind, f"{view['density']:.1%}")
+        row = [escape(view["name"]), str(view["width"]), kind, f"{view['density']:.1%}"]
+        table.add_row(*row, *([str(view["missing"])] if gaps else []))
     console.print(table)
     values = facts["label_values"]
     console.print("no labels" if values is None else f"{values} label values")

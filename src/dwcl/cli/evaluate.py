@@ -14,6 +14,7 @@ from dwcl.cli.options import (
     IdColumnOption,
     JsonOption,
     LabelsOption,
+    ObservedOption,
     QuietOption,
     RunArgument,
     TransposeOption,
@@ -32,6 +33,7 @@ def evaluate(
     labels: LabelsOption = None,
     transpose: TransposeOption = None,
     id_column: IdColumnOption = None,
+    observed: ObservedOption = None,
     probe: Annotated[
         bool,
         typer.Option(
@@ -51,7 +53,7 @@ def evaluate(
     from dwcl.storage.model import load_model
 
     model = load_model(run)
-    source = as_the_fit_was_told(run, Source(data, views, labels, transpose, id_column))
+    source = as_the_fit_was_told(run, Source(data, views, labels, transpose, id_column, observed))
     given = source.load(say=not (quiet or json))
     if given.labels is None:
         raise DataError(

@@ -20,6 +20,7 @@ from dwcl.cli.options import (
     IdColumnOption,
     JsonOption,
     LabelsOption,
+    ObservedOption,
     QuietOption,
     RunArgument,
     TransposeOption,
@@ -84,6 +85,7 @@ def fit(
     labels: LabelsOption = None,
     transpose: TransposeOption = None,
     id_column: IdColumnOption = None,
+    observed: ObservedOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -94,7 +96,7 @@ def fit(
     """
     settings = gather_settings(method, recipe, set_ or [], seed)
     say = not (quiet or json)
-    source = Source(data, views, labels, transpose, id_column)
+    source = Source(data, views, labels, transpose, id_column, observed)
     given = source.load(say=say)
     job = Job(
         source=source,

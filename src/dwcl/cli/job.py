@@ -26,11 +26,18 @@ class Source:
     labels: str | None = None
     transpose: bool | None = None
     id_column: str | None = None
+    observed: str | None = None
 
     def load(self, *, say: bool) -> MultiView:
         """Read the data, and say what was understood."""
         given = load_data(
-            self.data, self.views, self.labels, self.transpose, self.id_column, progress=say
+            self.data,
+            self.views,
+            self.labels,
+            self.transpose,
+            self.id_column,
+            self.observed,
+            progress=say,
         )
         if say:
             for line in given.provenance.layout:
@@ -56,6 +63,7 @@ class Source:
             "labels_in_file": self.has_label_file,
             "transpose": self.transpose,
             "id_column": self.id_column,
+            "observed": self.observed and str(Path(self.observed).expanduser().absolute()),
         }
 
     def seen_from(self, folder: Path) -> Source:
@@ -65,6 +73,8 @@ class Source:
             source = replace(source, data=str(folder / Path(self.data).expanduser()))
         if self.labels is not None and (folder / Path(self.labels).expanduser()).is_file():
             source = replace(source, labels=str(folder / Path(self.labels).expanduser()))
+        if self.observed:
+            source = replace(source, observed=str(folder / Path(self.observed).expanduser()))
         return source
 
 
@@ -72,7 +82,7 @@ def as_the_fit_was_told(run: Path, said: Source) -> Source:
     """Complete what a command line says of its data by what was said to the fit of the run.
 
     An option that is given wins, also an empty one, which says that nothing is to be taken over.
-    A file of labels is not taken over: it belongs to the data of the fit.
+    A file of labels or of missing views is not taken over: it belongs to the data of the fit.
     """
     from dwcl.storage.run import read_reading
 
@@ -84,6 +94,7 @@ def as_the_fit_was_told(run: Path, said: Source) -> Source:
         labels=_chosen(said.labels, labels),
         transpose=told.transpose if said.transpose is None else said.transpose,
         id_column=_chosen(said.id_column, told.id_column),
+        observed=said.observed,
     )
 
 

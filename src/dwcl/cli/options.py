@@ -48,6 +48,14 @@ IdColumnOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+ObservedOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--observed",
+        metavar="FILE",
+        help="Table of 0 and 1 that tells which samples have which views.",
+    ),
+]
 JsonOption: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object and nothing else.")
 ]
@@ -65,6 +73,7 @@ def load_data(
     labels: str | None = None,
     transpose: bool | None = None,
     id_column: str | None = None,
+    observed: str | None = None,
     *,
     progress: bool,
 ) -> MultiView:
@@ -78,5 +87,6 @@ def load_data(
         labels=labels,
         transpose=transpose,
         id_column=id_column,
+        observed=observed or None,
         progress=progress,
     )

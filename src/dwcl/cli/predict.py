@@ -18,6 +18,7 @@ from dwcl.cli.options import (
     IdColumnOption,
     JsonOption,
     LabelsOption,
+    ObservedOption,
     QuietOption,
     RunArgument,
     TransposeOption,
@@ -41,6 +42,7 @@ def predict(
     labels: LabelsOption = None,
     transpose: TransposeOption = None,
     id_column: IdColumnOption = None,
+    observed: ObservedOption = None,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -54,7 +56,7 @@ def predict(
     from dwcl.storage.run import labels_csv, nearest_two
 
     model = load_model(run)
-    said = Source(data, views, labels, transpose, id_column)
+    said = Source(data, views, labels, transpose, id_column, observed)
     given = _load(run, said, say=not (quiet or json))
     if out is not None and out.exists():
         raise FileError(f"{out} is there already; nothing is overwritten. Give another --out.")

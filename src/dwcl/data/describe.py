@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dwcl.data.blocks import row_blocks
+from dwcl.data.missing import observed_blocks
 from dwcl.data.multiview import Matrix, MultiView
 
 
@@ -18,8 +18,9 @@ def describe(data: MultiView) -> dict[str, Any]:
     -------
     dict
         ``source``, ``sha256``, ``n``, ``views`` (one dict each: ``name``, ``width``, ``type``,
-        ``sparse``, ``density``), ``label_values`` (how many different ones, None without
-        labels), ``layout`` (what the reader understood, line by line) and ``scaling``.
+        ``sparse``, ``density``, and ``missing``, the number of samples that lack it),
+        ``label_values`` (how many different ones, None without labels), ``layout`` (what the
+        reader understood, line by line) and ``scaling``.
     """
     return {
         "source": data.provenance.source,
@@ -32,8 +33,9 @@ def describe(data: MultiView) -> dict[str, Any]:
                 "type": str(view.dtype),
                 "sparse": bool(sp.issparse(view)),
                 "density": density(view),
+                "missing": int(np.count_nonzero(~there)),
             }
-            for name, view in data.views.items()
+            for (name, view), there in zip(data.views.items(), data.observed.T, strict=True)
         ],
         "label_values": data.n_label_values,
         "layout": list(data.provenance.layout),
@@ -42,6 +44,9 @@ def describe(data: MultiView) -> dict[str, Any]:
 
 
 def density(view: Matrix) -> float:
-    """Share of the n × d entries that are not zero."""
-    filled = sum(int(np.count_nonzero(block)) for _, block in row_blocks(view))
-    return filled / (int(view.shape[0]) * int(view.shape[1]))
+    """Share of the entries, of those samples that have the view, that are not zero."""
+    filled = entries = 0
+    for _, block in observed_blocks(view):
+        filled += int(np.count_nonzero(block))
+        entries += block.size
+    return filled / max(entries, 1)

@@ -361,7 +361,6 @@ def _without_extra_column(entry: Entry, data: MultiView) -> MultiView:
         views={name: view[:, :-1] for name, view in data.views.items()},
         columns={name: names[:-1] for name, names in data.columns.items()},
         provenance=replace(data.provenance, layout=(*data.provenance.layout, line)),
-        observed=None,
     )
 
 

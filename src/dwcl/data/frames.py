@@ -96,7 +96,7 @@ def from_frames(
     parts, lines = _matched(parts)
     return MultiView(
         views={name: part.values for name, part in parts.items()},
-        sample_ids=next(iter(parts.values())).ids,  # type: ignore[arg-type]
+        sample_ids=next(iter(parts.values())).ids,
         labels=next((p.labels for p in parts.values() if p.labels is not None), None),
         columns={name: part.columns for name, part in parts.items()},
         provenance=Provenance(layout=lines),

@@ -7,7 +7,7 @@ carries what is missing along. A single NaN beside numbers is no missing view, b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,16 +18,15 @@ from dwcl.data.ondisk import DiskTable
 from dwcl.errors import DataError, nearest
 
 if TYPE_CHECKING:
-    from dwcl.data.multiview import Matrix, MultiView
+    from dwcl.data.multiview import Matrix
 
 
 def missing_rows(block: NDArray[Any]) -> NDArray[np.bool_]:
     """Tell which rows (b × d) are NaN throughout: b truth values."""
     if block.dtype.kind != "f":
         return np.zeros(len(block), dtype=np.bool_)
-    missing: NDArray[np.bool_] = np.isnan(
-        block[:, 0]
-    )  # a row that is there costs no more than this
+    # A row that is there costs no more than a look at its first value.
+    missing: NDArray[np.bool_] = np.isnan(block[:, 0])
     candidates = np.flatnonzero(missing)
     if len(candidates):
         missing[candidates] = np.isnan(block[candidates]).all(axis=1)
@@ -99,32 +98,6 @@ class GappyTable(DiskTable):
         values = self._table.read(start, stop).astype(self.dtype, copy=False)
         values[~self._observed[start:stop]] = np.nan
         return values
-
-
-class Observed:
-    """The attribute of a :class:`~dwcl.data.multiview.MultiView` that tells which views are there.
-
-    The container takes a table for it, which goes into the views as rows of NaN, and finds it from
-    the views when it is first asked for.
-    """
-
-    @overload
-    def __get__(self, data: None, owner: type) -> None: ...
-    @overload
-    def __get__(self, data: MultiView, owner: type) -> NDArray[np.bool_]: ...
-    def __get__(self, data: MultiView | None, owner: type) -> NDArray[np.bool_] | None:
-        if data is None:
-            return None  # what the container takes if nothing is given
-        kept = vars(data)
-        if kept.get("observed") is None:
-            table = np.column_stack([observed_rows(view) for view in data.arrays])
-            table.flags.writeable = False
-            kept["observed"] = table
-        found: NDArray[np.bool_] = kept["observed"]
-        return found
-
-    def __set__(self, data: MultiView, given: Any) -> None:
-        vars(data)["observed"] = given
 
 
 def with_gaps(views: Mapping[str, Matrix], observed: Any) -> dict[str, Matrix]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from dwcl.data.missing import Observed, with_gaps
+from dwcl.data.missing import observed_rows, with_gaps
 from dwcl.data.ondisk import DiskTable, as_disk_table
 from dwcl.errors import DataError, nearest
 
@@ -43,7 +44,7 @@ class Provenance:
     scaling: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class MultiView:
     """Several views (tables) of the same samples, in one row order.
 
@@ -67,56 +68,61 @@ class MultiView:
     observed : array-like of n × V, or mapping of str to array-like of n, optional
         Which samples have which views, as truth values or 0 and 1. A row of a view that is NaN
         throughout stands for a missing one; a table is put into the views in that form, which
-        copies those that it concerns. As an attribute always the n × V truth values.
+        copies those that it concerns.
     """
 
     views: Mapping[str, Matrix]
-    sample_ids: NDArray[Any] = None  # type: ignore[assignment]
-    labels: NDArray[Any] | None = None
-    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    provenance: Provenance = field(default_factory=Provenance)
-    observed: Observed = Observed()  # noqa: RUF009 - a descriptor, meant to be shared
+    sample_ids: NDArray[Any]
+    labels: NDArray[Any] | None
+    columns: Mapping[str, tuple[str, ...]]
+    provenance: Provenance
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.views, Mapping):
+    def __init__(
+        self,
+        views: Mapping[str, Any],
+        sample_ids: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        columns: Mapping[str, Sequence[str]] | None = None,
+        provenance: Provenance | None = None,
+        observed: Any = None,
+    ) -> None:
+        if not isinstance(views, Mapping):
             raise DataError(
-                f"MultiView takes a mapping from names to tables, and got {_kind(self.views)}. "
+                f"MultiView takes a mapping from names to tables, and got {_kind(views)}. "
                 "dwcl.as_multiview takes lists and single tables too."
             )
-        if not self.views:
+        if not views:
             raise DataError(
                 "No view was given; at least one table of samples × features is needed."
             )
-        views = {str(name): as_matrix(view, str(name)) for name, view in self.views.items()}
-        if len(views) < len(self.views):
-            raise DataError(
-                f"Two views have the same name among: {', '.join(map(str, self.views))}."
-            )
-        _check_same_length(views)
-        given = vars(self).pop("observed")
-        n = next(iter(views.values())).shape[0]
-        ids = np.arange(n) if self.sample_ids is None else _as_array(self.sample_ids, "sample ids")
+        tables = {str(name): as_matrix(view, str(name)) for name, view in views.items()}
+        if len(tables) < len(views):
+            raise DataError(f"Two views have the same name among: {', '.join(map(str, views))}.")
+        _check_same_length(tables)
+        n = next(iter(tables.values())).shape[0]
+        ids = np.arange(n) if sample_ids is None else _as_array(sample_ids, "sample ids")
         _check_vector(ids, n, "sample ids")
         if len(set(ids.tolist())) < n:
             twice = next(i for i in _repeated(ids))
             raise DataError(
                 f"The sample id {twice!r} occurs more than once; ids must tell samples apart."
             )
-        labels = _as_labels(self.labels)
-        if labels is not None:
-            _check_vector(labels, n, "labels")
-        columns = {str(name): tuple(map(str, names)) for name, names in self.columns.items()}
-        for name, names in columns.items():
-            if name not in views or len(names) != views[name].shape[1]:
+        classes = _as_labels(labels)
+        if classes is not None:
+            _check_vector(classes, n, "labels")
+        titles = {str(name): tuple(map(str, names)) for name, names in (columns or {}).items()}
+        for name, names in titles.items():
+            if name not in tables or len(names) != tables[name].shape[1]:
                 raise DataError(
                     f"{len(names)} column names came for view '{name}', which has "
-                    f"{views[name].shape[1] if name in views else 'no table'}."
+                    f"{tables[name].shape[1] if name in tables else 'no table'}."
                 )
-        set_ = object.__setattr__  # frozen: the checked forms replace the given ones once, here
-        set_(self, "views", MappingProxyType(with_gaps(views, given)))
+        set_ = object.__setattr__  # frozen: set once, here
+        set_(self, "views", MappingProxyType(with_gaps(tables, observed)))
         set_(self, "sample_ids", ids)
-        set_(self, "labels", labels)
-        set_(self, "columns", MappingProxyType(columns))
+        set_(self, "labels", classes)
+        set_(self, "columns", MappingProxyType(titles))
+        set_(self, "provenance", provenance or Provenance())
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -144,6 +150,13 @@ class MultiView:
     def widths(self) -> tuple[int, ...]:
         """Number of features of each view."""
         return tuple(int(view.shape[1]) for view in self.arrays)
+
+    @functools.cached_property
+    def observed(self) -> NDArray[np.bool_]:
+        """Which samples have which views: n × V, found from the views when first asked for."""
+        table = np.column_stack([observed_rows(view) for view in self.arrays])
+        table.flags.writeable = False
+        return table
 
     @property
     def n_label_values(self) -> int | None:
@@ -180,7 +193,7 @@ class MultiView:
         """Return the named views only, in the order of the names."""
         views = {name: self[name] for name in names}
         columns = {name: self.columns[name] for name in names if name in self.columns}
-        return replace(self, views=views, columns=columns, observed=None)
+        return replace(self, views=views, columns=columns)
 
     def take(self, rows: ArrayLike) -> MultiView:
         """Return the chosen samples (positions or a mask) of every view."""
@@ -197,16 +210,15 @@ class MultiView:
             views={name: view[index] for name, view in self.views.items()},
             sample_ids=self.sample_ids[index],
             labels=None if self.labels is None else self.labels[index],
-            observed=None,
         )
 
     def with_labels(self, labels: ArrayLike | None) -> MultiView:
         """Return the same views with other labels."""
-        return replace(self, labels=_as_labels(labels), observed=None)
+        return replace(self, labels=_as_labels(labels))
 
     def with_provenance(self, provenance: Provenance) -> MultiView:
         """Return the same views with another origin."""
-        return replace(self, provenance=provenance, observed=None)
+        return replace(self, provenance=provenance)
 
     def fingerprint(self) -> str:
         """SHA-256 of the names, shapes, types and values of the views, whatever their file."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -152,7 +151,8 @@ def drop_views(
         kept = rng.random((len(pending), v)) >= rng.random((len(pending), 1))
         observed[pending] = kept
         pending = pending[kept.all(axis=1) | ~kept.any(axis=1)]
-    return replace(data, observed=observed)
+    whole = (data.views, data.sample_ids, data.labels, data.columns, data.provenance)
+    return MultiView(*whole, observed=observed)
 
 
 def separations(

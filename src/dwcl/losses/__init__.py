@@ -11,6 +11,7 @@ from dwcl.losses.consensus import centre_contrast, neighbour_contrast
 from dwcl.losses.damped import damped_infonce
 from dwcl.losses.divergence import deep_divergence
 from dwcl.losses.infonce import infonce
+from dwcl.losses.mutual_information import mutual_information_loss
 from dwcl.losses.pseudo_labels import pseudo_label_loss
 from dwcl.losses.reconstruction import reconstruction
 from dwcl.losses.rince import rince
@@ -25,6 +26,7 @@ __all__ = [
     "damped_infonce",
     "deep_divergence",
     "infonce",
+    "mutual_information_loss",
     "negative_entropy",
     "neighbour_contrast",
     "pseudo_label_loss",

@@ -31,7 +31,7 @@ def training_views(estimator: Any, X: Any) -> MultiView:
         columns = {}
         if hasattr(estimator, "feature_names_in_"):
             columns = {"view1": tuple(estimator.feature_names_in_)}
-        return replace(_named(table, X, "view1"), columns=columns, observed=None)
+        return replace(_named(table, X, "view1"), columns=columns)
     data = as_multiview(X)
     estimator.n_features_in_ = sum(data.widths)
     if hasattr(estimator, "feature_names_in_"):
@@ -120,7 +120,7 @@ def _with_columns_of_the_fit(data: MultiView, known: Mapping[str, Sequence[str]]
         order = [given.index(column) for column in expected]
         views[name] = views[name][:, np.asarray(order)]
         columns[name] = tuple(expected)
-    return replace(data, views=views, columns=columns, observed=None)
+    return replace(data, views=views, columns=columns)
 
 
 def _refuse_lost_samples(X: Any, data: MultiView) -> None:

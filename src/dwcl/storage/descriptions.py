@@ -74,6 +74,7 @@ class Reading(BaseModel):
     labels_in_file: bool = False
     transpose: bool | None = None
     id_column: str | None = None
+    observed: str | None = None
 
 
 class RunFacts(BaseModel):

@@ -200,19 +200,19 @@ class Chosen:
     """
 
     def __init__(self, source: Source, index: Tensor) -> None:
-        self._source = source
+        self.source = source
         self.index: Tensor | None = index
         self.n_samples = len(index)
-        self._taken = torch.zeros(source.n_samples, dtype=torch.bool, device=index.device)
+        self._taken = torch.zeros(source.n_samples, dtype=torch.bool)
         self._taken[index] = True
 
     def epoch(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Yield every chosen sample once, in random order; the last batch may be short."""
-        yield from self._filtered(self._source.epoch(batch_size, generator), batch_size)
+        yield from self._filtered(self.source.epoch(batch_size, generator), batch_size)
 
     def blocks(self, rows: int) -> Iterator[list[Tensor]]:
         """Yield the chosen samples in their order, `rows` at a time."""
-        batches = self._numbered(self._source.blocks(rows))
+        batches = self._numbered(self.source.blocks(rows))
         yield from (batch.views for batch in self._filtered(batches, rows))
 
     def _numbered(self, blocks: Iterator[list[Tensor]]) -> Iterator[Batch]:
@@ -226,7 +226,8 @@ class Chosen:
         """Leave out what is not chosen, and fill the gaps up with what follows."""
         rest: Batch | None = None
         for batch in batches:
-            found = _picked(batch, self._taken[batch.index].nonzero()[:, 0])
+            kept = self._taken[batch.index.cpu()].nonzero()[:, 0]
+            found = _picked(batch, kept.to(batch.index.device))
             rest = found if rest is None else joined(rest, found)
             if len(rest) >= size:  # two batches can never be full at once
                 yield Batch([view[:size] for view in rest.views], rest.index[:size])
@@ -241,12 +242,14 @@ def choose(source: Source, index: Tensor) -> Source:
     Parameters
     ----------
     source : Source
-        Has all samples.
+        Has all samples. If it is a choice itself, the new one is made from the same whole.
     index : Tensor of int64
-        Positions of those that are wanted, without repeats, in any order. Batches tell the
-        positions that samples have in the whole.
+        Positions of those that are wanted in the whole, without repeats, in any order. Batches
+        tell these positions.
     """
-    index = index.sort().values
+    index = index.cpu().sort().values
+    if isinstance(source, Chosen):
+        source = source.source
     if isinstance(source, InMemory):
         return InMemory(source.views, index.to(source.views[0].device))
     return Chosen(source, index)

@@ -285,7 +285,9 @@ class Trainer:
             for views in source.blocks(self._batch_size):
                 stop = start + len(views[0])
                 index = torch.arange(start, stop, device=views[0].device)
-                yield Batch(views, index if source.index is None else source.index[index])
+                yield Batch(
+                    views, index if source.index is None else source.index.to(index.device)[index]
+                )
                 start = stop
             return
         generator = self.streams.torch("shuffle", phase.name, epoch)

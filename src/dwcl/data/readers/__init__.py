@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dwcl.data.readers import arrays, csvfile, folder, hdf5, matlab, parquet  # 
 from dwcl.data.readers.base import Reading, Request, check_exists, reader_for, reading
 from dwcl.data.readers.labels import SUFFIXES as LABEL_SUFFIXES
 from dwcl.data.readers.labels import GivenLabels, attach, labels_of_array, read_labels
+from dwcl.data.readers.observed import read_observed
 from dwcl.files import sha256_of
 
 __all__ = ["read"]
@@ -32,6 +34,7 @@ def read(
     labels: str | Path | ArrayLike | None = None,
     transpose: bool | Sequence[str] | None = None,
     id_column: str | None = None,
+    observed: Any = None,
 ) -> MultiView:
     """Read a file or folder of several views.
 
@@ -55,6 +58,10 @@ def read(
         when absent.
     id_column : str, optional
         The column of the sample ids in tables; found out when absent.
+    observed : str, Path, array-like of n × V or mapping, optional
+        Which samples have which views: a text file with a column of 0 and 1 for each view, named
+        in its first line (and a column of ids, if the samples have some); or the truth values
+        themselves, as :class:`~dwcl.data.multiview.MultiView` takes them.
 
     Returns
     -------
@@ -81,12 +88,20 @@ def read(
     found = reader_for(path).load(path, request)
     if given is not None:
         found = attach(found, given)
+    if isinstance(observed, str | Path):
+        table = read_observed(Path(observed).expanduser())
+        n = next(iter(found.views.values())).shape[0]
+        observed, line = table.arranged(
+            list(found.views), found.sample_ids, n, some=views is not None
+        )
+        found = replace(found, lines=(*found.lines, line))
     return MultiView(
         views=found.views,
-        sample_ids=found.sample_ids,  # type: ignore[arg-type]
+        sample_ids=found.sample_ids,
         labels=found.labels,
         columns=found.columns,
         provenance=Provenance(str(path), _sha256(path, found), found.lines, found.scaling),
+        observed=observed,
     )
 
 

@@ -43,11 +43,14 @@ class GivenLabels:
         The samples that they belong to.
     source : str
         Name of the file.
+    noun : str
+        What they are, where a table other than one of labels finds its samples in this way.
     """
 
     values: NDArray[Any]
     ids: NDArray[Any] | None
     source: str
+    noun: str = "label"
 
     def arranged(self, sample_ids: NDArray[Any] | None, n: int) -> tuple[NDArray[Any], str]:
         """Return one label per sample, and in words how positions were found (perhaps empty).
@@ -58,15 +61,16 @@ class GivenLabels:
         if self.ids is None:
             if len(self.values) != n:
                 header = " If its first line is a header, name the column 'label'."
+                may_be_header = self.noun == "label" and len(self.values) == n + 1
                 raise DataError(
-                    f"There are {len(self.values)} labels in {self.source}, but the views have {n} "
-                    "samples; one label per sample is expected."
-                    + (header if len(self.values) == n + 1 else "")
+                    f"There are {len(self.values)} {self.noun}s in {self.source}, but the views "
+                    f"have {n} samples; one {self.noun} per sample is expected."
+                    + (header if may_be_header else "")
                 )
             return self.values, ""
         place = {str(key): i for i, key in enumerate(self.ids.tolist())}
         if len(place) < len(self.ids):
-            raise DataError(f"{self.source} has more than one label for the same sample id.")
+            raise DataError(f"{self.source} has more than one {self.noun} for the same sample id.")
         if sample_ids is None:
             start = self._first_position(place, n)
             at = [place[str(start + i)] for i in range(n)]
@@ -74,8 +78,8 @@ class GivenLabels:
         missing = [key for key in map(str, sample_ids.tolist()) if key not in place]
         if missing:
             raise DataError(
-                f"{self.source} has no label for {len(missing)} of {n} samples, such as "
-                f"'{missing[0]}'. One line of id,label per sample is expected."
+                f"{self.source} has no {self.noun} for {len(missing)} of {n} samples, such as "
+                f"'{missing[0]}'. One line of id,{self.noun} per sample is expected."
             )
         return self.values[[place[str(key)] for key in sample_ids.tolist()]], ""
 
@@ -85,10 +89,11 @@ class GivenLabels:
             if len(place) == n and all(str(start + i) in place for i in range(n)):
                 return start
         raise DataError(
-            f"{self.source} has {len(place)} labels with ids such as {next(iter(place))!r}, but "
-            f"the {n} samples of the data have no ids, so it is open which label belongs to which. "
-            f"Ids that are positions (0 to {n - 1}, or 1 to {n}, each once) are understood; else "
-            "give a file with one label per line in the order of the samples."
+            f"{self.source} has {len(place)} {self.noun}s with ids such as "
+            f"{next(iter(place))!r}, but the {n} samples of the data have no ids, so it is open "
+            f"which {self.noun} belongs to which. Ids that are positions (0 to {n - 1}, or 1 to "
+            f"{n}, each once) are understood; else give a file with one {self.noun} per line in "
+            "the order of the samples."
         )
 
 
