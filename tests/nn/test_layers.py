@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from dwcl.nn import linear, perceptron
+from dwcl.nn import common_generator, linear, perceptron
 from dwcl.nn.precision import Perceptron
 
 
@@ -75,3 +75,19 @@ def test_relu_lies_between_the_layers_and_the_end_is_linear(widths: tuple[int, .
             by_hand = by_hand.clamp(min=0)
     torch.testing.assert_close(layers(x), by_hand)
     assert (layers(x) < 0).any()
+
+
+def test_a_common_generator_does_not_depend_on_the_order() -> None:
+    def drawn(*seeds: int) -> list[float]:
+        common = common_generator([generator(seed) for seed in seeds])
+        return torch.rand(4, generator=common).tolist()
+
+    assert drawn(1, 2, 3) == drawn(3, 1, 2)
+    assert drawn(1, 2) != drawn(1, 3)
+    assert drawn(1) != torch.rand(4, generator=generator(1)).tolist()  # nobody draws the same
+
+
+def test_a_common_generator_can_be_made_where_nothing_is_drawn() -> None:
+    with torch.device("meta"):
+        common = common_generator([torch.Generator(), torch.Generator()])
+        assert linear(5, 4, common).weight.is_meta

@@ -3,7 +3,8 @@
 from dwcl.nn.autoencoder import AutoEncoder, AutoEncoders, ViewNetworks
 from dwcl.nn.chain import steps_in_place
 from dwcl.nn.fusion import WeightedMean
-from dwcl.nn.layers import linear, perceptron
+from dwcl.nn.layers import common_generator, linear, perceptron
+from dwcl.nn.levels import LevelNetworks
 from dwcl.nn.norm import BatchNorm, NormPerceptron
 from dwcl.nn.precision import (
     Perceptron,
@@ -17,12 +18,14 @@ __all__ = [
     "AutoEncoder",
     "AutoEncoders",
     "BatchNorm",
+    "LevelNetworks",
     "NormPerceptron",
     "Perceptron",
     "Precision",
     "PrecisionChoice",
     "ViewNetworks",
     "WeightedMean",
+    "common_generator",
     "linear",
     "perceptron",
     "resolve_precision",

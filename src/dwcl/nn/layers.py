@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -37,3 +39,10 @@ def perceptron(widths: Sequence[int], generator: torch.Generator) -> Perceptron:
     for inputs, outputs in pairwise(widths):
         layers += [linear(inputs, outputs, generator), nn.ReLU()]
     return Perceptron(*layers[:-1])
+
+
+def common_generator(generators: Sequence[torch.Generator]) -> torch.Generator:
+    """Make a generator for layers that views share out of those of the views, in any order."""
+    # On the processor even where networks are laid out on the device ``meta``.
+    seeds = [int(torch.randint(2**63 - 1, (), generator=g, device="cpu")) for g in generators]
+    return torch.Generator().manual_seed(functools.reduce(operator.xor, seeds))
