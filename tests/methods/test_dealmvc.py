@@ -11,19 +11,17 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
-from dwcl import Checkpoints, MultiView, load_model, make_multiview, recipe, save_model
-from dwcl.errors import DataError, SettingError
+from dwcl import Checkpoints, MultiView, make_multiview, recipe
+from dwcl.errors import SettingError
 from dwcl.methods import dealmvc
-from dwcl.methods.dealmvc import DealMVC, calibrated, label_graphs, survivors
+from dwcl.methods.dealmvc import DealMVC
 from dwcl.methods.registry import get_method
 from dwcl.nn import LevelNetworks
 from dwcl.streams import RandomStreams
 from dwcl.training.batches import Batch
-from dwcl.training.callbacks import Callback, Record
 from dwcl.training.loop import Trainer
 from dwcl.training.memory import count_parameters
 
@@ -78,102 +76,6 @@ def batch_of(widths: tuple[int, ...], b: int, seed: int = 0) -> Batch:
     generator = torch.Generator().manual_seed(seed)
     xs = [torch.randn(b, d, generator=generator, dtype=torch.float64) for d in widths]
     return Batch(xs, torch.arange(b))
-
-
-# -- graphs and calibration, by hand ---------------------------------------------------------------
-
-PAIR = [(0, 1)]
-
-
-def tensor(rows: list[list[float]]) -> Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-def graph(q: Tensor, other: Tensor, threshold: float = 0.8) -> Tensor:
-    return label_graphs([q, other], PAIR, threshold)[0]
-
-
-def loss(z: Tensor, other: Tensor, graph: Tensor) -> float:
-    return calibrated([z, other], PAIR, graph[None]).mean().item()
-
-
-def test_two_orthogonal_samples_without_survivors() -> None:
-    eye = torch.eye(2, dtype=torch.float64)
-    assert eye.softmax(1).tolist()[0] == pytest.approx([0.731059, 0.268941], abs=1e-6)
-    assert loss(eye, eye, eye) == pytest.approx(0.313261, abs=1e-6)
-
-
-def test_two_samples_of_one_cluster() -> None:
-    q, eye = tensor([[0.95, 0.05], [0.9, 0.1]]), torch.eye(2, dtype=torch.float64)
-    found = graph(q, q)
-    assert found.flatten().tolist() == pytest.approx(
-        [0.537634, 0.462366, 0.462366, 0.537634], abs=1e-6
-    )
-    assert loss(eye, eye, found) == pytest.approx(0.775627, abs=1e-6)
-    assert (found - eye).square().mean().item() == pytest.approx(0.213782, abs=1e-6)
-    assert survivors(torch.stack([found, eye])).tolist() == [1, 0]
-
-
-def test_graphs_are_not_symmetric() -> None:
-    q, other = tensor([[0.95, 0.05], [0.2, 0.8]]), tensor([[0.9, 0.1], [0.92, 0.08]])
-    assert (q @ other.T)[0, 1].item() == pytest.approx(0.878)
-    assert (q @ other.T)[1, 0].item() == pytest.approx(0.26)
-    found = graph(q, other)
-    assert found.flatten().tolist() == pytest.approx([0.532481, 0.467519, 0, 1], abs=1e-6)
-    assert not torch.allclose(graph(other, q), found)
-    assert survivors(found[None]).item() == pytest.approx(0.5)
-
-
-def test_the_diagonal_counts_1_whatever_the_products_are() -> None:
-    q = tensor([[0.95, 0.05], [0.1, 0.9]])
-    assert torch.equal(graph(q, q), torch.eye(2, dtype=torch.float64))
-    assert torch.equal(graph(q, q.flip(1)).diagonal() > 0, torch.tensor([True, True]))
-    # Far from each other, a sample with itself is still above the threshold.
-    assert graph(tensor([[1.0, 0.0]]), tensor([[0.0, 1.0]])).tolist() == [[1.0]]
-
-
-@pytest.mark.parametrize("threshold", [0.0, 0.3, 1.0])
-def test_graphs_are_the_definition_by_plain_loops(threshold: float) -> None:
-    generator = torch.Generator().manual_seed(0)
-    qs = torch.randn(3, 5, 4, generator=generator, dtype=torch.float64).softmax(2)
-    pairs = [(0, 1), (2, 0), (1, 1)]
-    found = label_graphs(list(qs), pairs, threshold)
-    for p, (v, w) in enumerate(pairs):
-        for i in range(5):
-            row = [1.0 if i == j else float(qs[v, i] @ qs[w, j]) for j in range(5)]
-            row = [value if value >= threshold else 0.0 for value in row]
-            expected = [value / sum(row) for value in row]
-            assert found[p, i].tolist() == pytest.approx(expected, rel=1e-12)
-
-
-def test_the_range_of_the_contrast_without_survivors() -> None:
-    eye = torch.eye(256, dtype=torch.float64)
-    same = torch.zeros_like(eye)
-    same[:, 0] = 1
-    assert loss(same, same, eye) == pytest.approx(5.545177, abs=1e-4)
-    assert loss(eye, eye, eye) == pytest.approx(4.5519, abs=1e-4)
-    # Own pair 1, all others −1, as products of anything whatever.
-    assert loss(2 * eye - 1, eye, eye) == pytest.approx(3.5698, abs=1e-4)
-
-
-@pytest.mark.parametrize("detached", [True, False])
-def test_the_gradients_of_graphs_and_calibration(detached: bool) -> None:
-    generator = torch.Generator().manual_seed(3)
-    qs = torch.randn(2, 4, 3, generator=generator, dtype=torch.float64)
-    zs = torch.randn(2, 4, 3, generator=generator, dtype=torch.float64)
-
-    def total(qs: Tensor, zs: Tensor) -> Tensor:
-        graphs = label_graphs(list(qs.softmax(2)), [(0, 1), (1, 1)], 0.3)
-        return calibrated(list(zs), [(0, 1), (1, 1)], graphs.detach() if detached else graphs)
-
-    assert 0 < survivors(label_graphs(list(qs.softmax(2)), PAIR, 0.3)).item() < 1
-    if detached:
-        qs, zs = qs.requires_grad_(), zs.requires_grad_()
-        (found,) = torch.autograd.grad(total(qs, zs).sum(), zs)
-        assert torch.autograd.gradcheck(lambda zs: total(qs, zs), (zs,))
-        assert found.abs().max() > 0
-    else:
-        assert torch.autograd.gradcheck(total, (qs.requires_grad_(), zs.requires_grad_()))
 
 
 # -- the objective ---------------------------------------------------------------------------------
@@ -410,93 +312,8 @@ def test_it_finds_clear_clusters_and_beats_its_untrained_networks(seed: int) -> 
     assert_array_equal(model.predict(new.take(order)), model.predict(new)[order])
 
 
-def test_labels_are_the_greatest_shares_of_the_mean_assignment() -> None:
-    data = data_of()
-    model = fitted(data)
-    shares = model.predict_proba(data)
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-6)
-    assert_array_equal(shares.argmax(axis=1), model.labels_)
-    assert_array_equal(model.predict(data), model.labels_)
-    xs = [torch.from_numpy(x) for x in model.scaling_.transform(data)]
-    with torch.no_grad():
-        networks = model.networks_.eval()
-        qs = networks.assign(networks.encode(xs))
-        zs = networks.project(networks.encode(xs))
-    np.testing.assert_allclose(shares, torch.stack(qs).mean(0).numpy(), atol=1e-6)
-    np.testing.assert_allclose(model.embedding_, torch.cat(zs, dim=1).numpy(), atol=1e-6)
-    assert_array_equal(model.transform(data), model.embedding_)
-    for part in np.split(model.embedding_, 3, axis=1):
-        np.testing.assert_allclose(np.linalg.norm(part, axis=1), 1.0, atol=1e-6)
-    alone = np.vstack([model.predict_proba(data.take([i])) for i in (0, 30, 74)])
-    assert_array_equal(alone, shares[[0, 30, 74]])
-
-
-def test_the_same_seed_gives_the_same_bytes_and_another_does_not() -> None:
-    one, two, other = (fitted(random_state=seed) for seed in (3, np.int64(3), 4))
-    assert one.embedding_.tobytes() == two.embedding_.tobytes()
-    assert one.labels_.tobytes() == two.labels_.tobytes()
-    assert one.embedding_.tobytes() != other.embedding_.tobytes()
-
-
-def test_labels_given_to_fit_change_nothing() -> None:
-    data = data_of()
-    one, other = fitted(data), fitted(data.with_labels(None))
-    assert_array_equal(one.embedding_, other.embedding_)
-
-
-def test_bf16_comes_close() -> None:
-    data = data_of()
-    full, rounded = (fitted(data, precision=precision) for precision in ("fp32", "bf16"))
-    assert rounded.precision_ == "bf16"
-    one, two = (model.predict_proba(data) for model in (full, rounded))
-    assert not np.array_equal(one, two)
-    np.testing.assert_allclose(one, two, atol=0.05)
-
-
-def test_a_model_on_disk_predicts_the_same(tmp_path: Path) -> None:
-    data = data_of()
-    model = fitted(data)
-    loaded = load_model(save_model(model, tmp_path))
-    assert isinstance(loaded, DealMVC)
-    assert_array_equal(loaded.predict(data), model.labels_)
-    assert_array_equal(loaded.predict_proba(data), model.predict_proba(data))
-    assert loaded.view_agreement_ == model.view_agreement_
-    assert clone(loaded).get_params() == loaded.get_params()
-
-
 class BrokenError(Exception):
     """Stands for a crash."""
-
-
-class BreakAt(Callback):
-    """Breaks a run at its n-th record."""
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def on_record(self, record: Record) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise BrokenError
-
-
-@pytest.mark.parametrize("record", [2, 5, 7, 8, 10, 11])
-def test_broken_at_a_record_it_ends_in_the_same_bytes(tmp_path: Path, record: int) -> None:
-    data = data_of(n=50)
-    whole = fitted(data)
-    model = DealMVC(3, **SMALL, random_state=0)
-    checkpoints = Checkpoints(tmp_path / "c", every=0)
-    with pytest.raises(BrokenError):
-        model.fit(data, callbacks=[BreakAt(record)], checkpoint=checkpoints)
-    model.fit(data, checkpoint=checkpoints)
-    folders = [save_model(m, tmp_path / name) for name, m in (("a", whole), ("b", model))]
-    for name in ("model.json", "model.safetensors"):
-        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
-    assert whole.embedding_.tobytes() == model.embedding_.tobytes()
-    histories = [[{**r, "seconds": 0} for r in m.history_] for m in (whole, model)]
-    assert histories[0] == histories[1]
-    for view, labels in whole.pseudo_labels_.items():
-        assert_array_equal(labels, model.pseudo_labels_[view])
 
 
 @pytest.mark.parametrize("step", [14, 15, 18, 23, 28])
@@ -558,46 +375,6 @@ def test_every_setting_has_an_effect() -> None:
     for name, value in CHANGES.items():
         changed = fitted(data, **({"threshold": 0.333} | {name: value})).predict_proba(data)
         assert not np.allclose(plain, changed, atol=1e-7, rtol=0), name
-
-
-@pytest.mark.parametrize("n_views", [1, 2, 3])
-def test_any_number_of_views(n_views: int) -> None:
-    model = fitted(data_of(n=50, n_views=n_views))
-    assert model.embedding_.shape == (50, 16 * n_views)
-    assert np.shape(model.view_agreement_) == (n_views, n_views)
-    assert ("contrast" in epochs_of(model, "calibrate")[0]) == (n_views > 1)
-
-
-@pytest.mark.parametrize(("n", "batch"), [(10, 128), (33, 32), (12, 1), (31, 31)])
-def test_any_size_of_batch(n: int, batch: int) -> None:
-    for last in ("drop", "keep"):
-        model = fitted(data_of(n=n, k=2), k=2, batch_size=batch, last_batch=last)
-        assert np.isfinite(model.embedding_).all()
-
-
-def test_any_number_of_clusters() -> None:
-    assert set(fitted(k=1).labels_) == {0}
-    model = fitted(data_of(n=6, k=2), k=6)
-    assert model.predict_proba(data_of(n=6, k=2)).shape == (6, 6)
-    with pytest.raises(DataError, match="n_clusters is 7"):
-        fitted(data_of(n=6, k=2), k=7)
-
-
-def test_a_constant_column_integers_and_float64_are_no_obstacle() -> None:
-    rng = np.random.default_rng(0)
-    counts = rng.integers(0, 9, (40, 5))
-    counts[:, 2] = 3
-    data = {"counts": counts, "real": rng.normal(size=(40, 3))}
-    model = DealMVC(2, **SMALL, random_state=0).fit(data)
-    assert np.isfinite(model.embedding_).all()
-    assert_array_equal(model.predict(data), model.labels_)
-
-
-def test_data_that_are_streamed_and_features_in_files() -> None:
-    data = data_of(n=100)
-    model = fitted(data, memory_budget=1e-5)
-    assert model.embedding_ is None
-    assert_array_equal(model.predict(data), model.labels_)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dwcl.clustering.soft import mean_assignment
-from dwcl.losses import reconstruction
+from dwcl.losses import calibration, label_graphs, reconstruction, survivors
 from dwcl.methods.base import Run
 from dwcl.methods.finetuning import FinetuneLoss, finetune
 from dwcl.methods.pretraining import reconstruct
@@ -23,9 +23,6 @@ from dwcl.training.batches import Batch
 from dwcl.training.loop import LossTerms
 
 Threshold: TypeAlias = Annotated[float, Field(ge=0, le=1)]
-
-GUARD = 1e-7
-"""Added to a probability before its logarithm is taken."""
 
 
 class DealMVC(SoftClusterer):
@@ -46,8 +43,8 @@ class DealMVC(SoftClusterer):
             + \sum_{v<w} C(\hat H^v, \hat H^w, W^{vw}) + C(F, F, W)
             + \sum_{(v,w)} \frac{1}{b^2} \lVert W - W^{vw} \rVert^2 .
 
-    The calibration compares the similarities of all samples of a batch, as probabilities, with a
-    graph of the samples:
+    The calibration (:func:`dwcl.losses.calibration`) compares the similarities of all samples of a
+    batch, as probabilities, with a graph of the samples (:func:`dwcl.losses.label_graphs`):
 
     .. math::
 
@@ -251,13 +248,13 @@ class DealMVC(SoftClusterer):
     def _learn(self, run: Run) -> dict[str, Any]:
         networks = cast(LevelNetworks, run.networks)
 
-        def calibration(batch: Batch) -> LossTerms:
+        def calibrate(batch: Batch) -> LossTerms:
             weight = self.fusion_weight(len(batch.views), run.trainer.step)
             return self.calibrate(networks, weight, batch)
 
         for name, epochs, loss in (
             ("pretrain", self.pretrain_epochs, partial(reconstruct, networks)),
-            ("calibrate", self.epochs, calibration),
+            ("calibrate", self.epochs, calibrate),
         ):
             run.trainer.phase(name, epochs, loss, last_batch=self.last_batch)
         return finetune(run, self.finetune_epochs, n_init=self.n_init, loss=self.finetune_loss)
@@ -279,7 +276,7 @@ class DealMVC(SoftClusterer):
         pairs = [*combinations(range(len(zs)), 2), (len(zs), len(zs))]
         graphs = label_graphs(qs, pairs, self.threshold)  # (P + 1) × b × b
         wanted = graphs.detach() if self.detach else graphs
-        contrast = calibrated([*zs, fused], pairs, wanted).mean(dim=1)  # P + 1
+        contrast = calibration([*zs, fused], pairs, wanted).mean(dim=1)  # P + 1
         parts = {
             "reconstruction": by_view,
             "global_contrast": contrast[-1],
@@ -294,50 +291,3 @@ class DealMVC(SoftClusterer):
             parts |= {"contrast": contrast[:-1], "consistency": consistency}
             total = total + consistency.sum()
         return LossTerms(total, parts)
-
-
-def label_graphs(
-    qs: Sequence[Tensor], pairs: Sequence[tuple[int, int]], threshold: float
-) -> Tensor:
-    """Connect the samples of a batch that soft assignments (b × k each) put together.
-
-    Returns
-    -------
-    Tensor, P × b × b
-        Of each pair: products of rows of its first with rows of its second, 1 for a sample with
-        itself, 0 below the threshold; rows divided by their sums.
-    """
-    left, right = (torch.stack([qs[pair[side]] for pair in pairs]) for side in (0, 1))
-    own = torch.eye(left.shape[1], dtype=torch.bool, device=left.device)
-    graphs = (left @ right.mT).masked_fill(own, 1.0)  # no gradient through the diagonal
-    graphs = graphs.masked_fill(graphs < threshold, 0.0)
-    return graphs / graphs.sum(dim=2, keepdim=True)
-
-
-def calibrated(zs: Sequence[Tensor], pairs: Sequence[tuple[int, int]], graphs: Tensor) -> Tensor:
-    """Cross-entropy of the samples' similarities in pairs of features with their graphs.
-
-    Parameters
-    ----------
-    zs : sequence of Tensor, b × d
-        Features of a batch.
-    pairs : sequence of (int, int)
-        Which are compared: rows of the first with rows of the second.
-    graphs : Tensor, P × b × b
-        What the similarities shall be, rows that sum to 1.
-
-    Returns
-    -------
-    Tensor, P × b
-        Losses of the samples, as rows.
-    """
-    left, right = (torch.stack([zs[pair[side]] for pair in pairs]) for side in (0, 1))
-    shares = (left @ right.mT).softmax(dim=2)
-    return -(graphs * (shares + GUARD).log()).sum(dim=2)
-
-
-def survivors(graphs: Tensor) -> Tensor:
-    """Share of the entries off the diagonal that are above 0 in graphs (P × b × b): P values."""
-    b = graphs.shape[1]
-    others = (graphs.detach() > 0).sum(dim=(1, 2)) - b
-    return others / max(1, b * (b - 1))
