@@ -248,15 +248,13 @@ class DealMVC(SoftClusterer):
     def _learn(self, run: Run) -> dict[str, Any]:
         networks = cast(LevelNetworks, run.networks)
 
-        def calibrate(batch: Batch) -> LossTerms:
+        def loss(batch: Batch) -> LossTerms:
             weight = self.fusion_weight(len(batch.views), run.trainer.step)
             return self.calibrate(networks, weight, batch)
 
-        for name, epochs, loss in (
-            ("pretrain", self.pretrain_epochs, partial(reconstruct, networks)),
-            ("calibrate", self.epochs, calibrate),
-        ):
-            run.trainer.phase(name, epochs, loss, last_batch=self.last_batch)
+        first, last_batch = partial(reconstruct, networks), self.last_batch
+        run.trainer.phase("pretrain", self.pretrain_epochs, first, last_batch=last_batch)
+        run.trainer.phase("calibrate", self.epochs, loss, last_batch=last_batch)
         return finetune(run, self.finetune_epochs, n_init=self.n_init, loss=self.finetune_loss)
 
     # -- the objective -----------------------------------------------------------------------------
