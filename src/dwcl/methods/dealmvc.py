@@ -127,7 +127,8 @@ class DealMVC(SoftClusterer):
         One record per epoch, with the losses: ``reconstruction`` by view, ``contrast`` (C of two
         views) and ``consistency`` by pair, ``global_contrast``; ``survivors``, the share of other
         samples that the threshold leaves in the graphs, by pair and at last for W; ``pseudo_label``
-        by view and ``agreement`` by pair during the fine-tuning.
+        by view and ``agreement`` by pair during the fine-tuning. At last one record with that of
+        the end.
     precision_ : str
         What ``auto`` came to.
     notes_ : list of str

@@ -26,8 +26,8 @@ from dwcl.training.loop import LossTerms
 class MFLVC(SoftClusterer):
     r"""Multi-level Feature Learning for Contrastive Multi-View Clustering (MFLVC).
 
-    A code that has to rebuild its view keeps what is private to the view, and what views have in
-    common is a hindrance to that. So the two are learnt in different spaces. Each view v has an
+    A code that has to rebuild its view keeps what is private to the view, which is a hindrance
+    where views are to agree. So the two are learnt in different spaces. Each view v has an
     auto-encoder with code :math:`H^v`; on the codes stand two linear heads that all views share.
     One gives features :math:`\hat H^v` with rows of length 1, the other soft assignments
     :math:`Q^v` to the k clusters (softmax). After pre-training on reconstruction the heads are
@@ -48,13 +48,13 @@ class MFLVC(SoftClusterer):
 
     which is 0 for clusters of equal size. At last k-means finds clusters in each view's features,
     columns scaled to [0, 1], and the assignments learn these: each view's clusters
-    :math:`c^v` are named, anew in each step, by the one-to-one matching :math:`\sigma^v` with the
+    :math:`u^v` are named, anew in each step, by the one-to-one matching :math:`\sigma^v` with the
     view's labels at the time that agrees with them most often, and
 
     .. math::
 
-        L_{\text{fine}} = \sum_{v=1}^{V} \frac1n \sum_i \Big( -Q^v_{i y_i}
-            + \log \sum_c e^{Q^v_{ic}} \Big), \qquad y_i = \sigma^v(c^v_i).
+        L_{\text{fine}} = \sum_{v=1}^{V} \frac1n \sum_i \Big( -Q^v_{i y^v_i}
+            + \log \sum_c e^{Q^v_{ic}} \Big), \qquad y^v_i = \sigma^v(u^v_i).
 
     A sample's cluster is the greatest entry of :math:`\bar Q_i = \frac1V \sum_v Q^v_i`.
 
@@ -68,8 +68,8 @@ class MFLVC(SoftClusterer):
         How often the E of a view counts: once in each of its V − 1 pairs, as in the code, or once,
         as in the paper. For two views that is the same.
     finetune_loss : {"double-softmax", "log"}, default="double-softmax"
-        Loss of the fine-tuning: the one above, as in the code, or :math:`-\log Q^v_{i y_i}`, as in
-        the paper.
+        Loss of the fine-tuning: the one above, as in the code, or :math:`-\log Q^v_{i y^v_i}`, as
+        in the paper.
     encoder : tuple of int, default=(500, 500, 2000)
         Hidden widths of the encoders.
     decoder : tuple of int or None, default=None
@@ -123,7 +123,7 @@ class MFLVC(SoftClusterer):
     history_ : list of dict
         One record per epoch, with the losses: ``reconstruction`` and ``balance`` (E) by view,
         ``contrast`` and ``label_contrast`` by pair, ``pseudo_label`` by view; and with the
-        ``agreement`` by pair during the fine-tuning.
+        ``agreement`` by pair during the fine-tuning. At last one record with that of the end.
     precision_ : str
         What ``auto`` came to.
     notes_ : list of str
