@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -45,3 +47,35 @@ def test_a_weak_column_that_tells_the_clusters_apart_is_heard() -> None:
 def test_features_must_be_finite() -> None:
     with pytest.raises(DataError, match="nan"):
         unit_range(torch.tensor([[torch.nan]]))
+
+
+class InFile:
+    """Stands for features in a file: blocks of rows can be had, and that is all."""
+
+    def __init__(self, x: torch.Tensor) -> None:
+        self.shape = x.shape
+        self._x = x
+
+    def __getitem__(self, rows: Any) -> torch.Tensor:
+        return self._x[rows]
+
+    def __len__(self) -> int:
+        return len(self._x)
+
+
+@pytest.mark.parametrize("budget", [None, 10**9, 1])
+def test_features_in_a_file_give_the_labels_of_those_in_memory(
+    budget: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dwcl.clustering.pseudo_labels.ROWS", 7)
+    x = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)) * torch.tensor(
+        [1.0, 1e4, 1e-3, 0.0]
+    )
+    x[::2] += 5 * x.std(0)
+
+    def labels(features: Any, budget: int | None) -> torch.Tensor:
+        stream = torch.Generator().manual_seed(1)
+        return pseudo_labels(features, 2, n_init=3, generator=stream, budget=budget)
+
+    assert torch.equal(labels(InFile(x), budget), labels(x, budget))
+    assert torch.equal(labels(InFile(x), budget), torch.arange(60) % 2)

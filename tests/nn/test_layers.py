@@ -114,3 +114,9 @@ def test_weights_by_he_are_normal_and_biases_as_ever() -> None:
     chained = perceptron((inputs, outputs, 5), generator(), start="he-normal")
     assert torch.equal(chained[0].weight, layer.weight)
     assert chained[2].weight.std().item() == pytest.approx(math.sqrt(2 / outputs), rel=0.1)
+
+
+def test_a_joint_generator_can_be_made_where_nothing_is_drawn() -> None:
+    with torch.device("meta"):
+        joint = joint_generator([torch.Generator(), torch.Generator()])
+        assert linear(5, 4, joint).weight.is_meta

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from dwcl.losses import reconstruction
 from dwcl.nn import ViewNetworks, set_precision
 from dwcl.streams import RandomStreams
 from dwcl.training import Batch, Callback, Guard, InMemory, LossTerms, Record, RunInfo, Trainer
+from dwcl.training.checkpoint import Snapshot
 from dwcl.training.features import EMBEDDING_ROWS, embed
 from dwcl.training.loop import OptimiserReset
 from dwcl.training.session import Interrupted, StopRequest
@@ -241,6 +243,61 @@ def test_a_phase_can_bring_the_batches_of_its_epochs_by_their_numbers() -> None:
     assert same_state(networks, plain)
     means = [record["loss"] for record in trainer.history]
     assert means == pytest.approx([losses[0], (losses[1] + losses[2]) / 2])
+
+
+def test_an_epoch_of_one_step_is_a_step_on_all_samples_in_their_order() -> None:
+    networks, plain = make_networks(), make_networks()
+    make_trainer(networks).phase("all", 3, reconstruct(networks), whole=True)
+    adam = torch.optim.Adam(plain.parameters(), lr=RATE)
+    views = make_views()
+    for _ in range(3):
+        adam.zero_grad()
+        reconstruct(plain)(Batch(views, torch.arange(N))).total.backward()
+        adam.step()
+    for found, expected in zip(networks.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_a_loss_can_ask_for_its_place_in_the_epoch() -> None:
+    networks = make_networks()
+    trainer = make_trainer(networks)
+    inner, steps = reconstruct(networks), []
+
+    def loss(batch: Batch) -> LossTerms:
+        steps.append(trainer.step)
+        return inner(batch)
+
+    assert trainer.step == 0
+    trainer.phase("first", 2, loss)
+    trainer.phase("second", 1, loss)
+    assert steps == [1, 2, 3] * 3
+
+
+class KeptInMemory:
+    """A keeper for which a checkpoint is always due."""
+
+    def __init__(self, restored: Snapshot | None = None) -> None:
+        self.restored = restored
+        self.due = True
+        self.saved: list[Snapshot] = []
+
+    def save(self, snapshot: Snapshot) -> None:
+        tensors = {name: tensor.clone() for name, tensor in snapshot.tensors.items()}
+        self.saved.append(Snapshot(tensors, copy.deepcopy(snapshot.plain)))
+
+
+def test_epochs_of_one_step_are_saved_one_by_one_and_gone_on_with() -> None:
+    whole, keeper = make_networks(), KeptInMemory()
+    make_trainer(whole, keeper=keeper).phase("all", 4, reconstruct(whole), whole=True)
+    positions = [saved.plain["position"] for saved in keeper.saved]
+    assert [p["epochs_over"] for p in positions] == [1, 2, 3, 4, 0]  # the last: the phase is over
+    assert positions[-1]["phases_over"] == ("all",)
+    for saved in keeper.saved[:-1]:
+        resumed = make_networks(3)
+        trainer = make_trainer(resumed, keeper=KeptInMemory(saved))
+        trainer.phase("all", 4, reconstruct(resumed), whole=True)
+        assert same_state(resumed, whole)
+        assert [record["epoch"] for record in trainer.history] == [1, 2, 3, 4]
 
 
 # -- history and callbacks -------------------------------------------------------------------------

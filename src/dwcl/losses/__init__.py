@@ -1,5 +1,6 @@
 """Losses: pure functions of tensors that return unreduced values, one file per family."""
 
+from dwcl.losses.calibration import calibration, label_graphs, survivors
 from dwcl.losses.clusterwise import (
     Negatives,
     Similarity,
@@ -21,11 +22,13 @@ __all__ = [
     "Negatives",
     "Similarity",
     "balanced_contrast",
+    "calibration",
     "centre_contrast",
     "cluster_contrast",
     "damped_infonce",
     "deep_divergence",
     "infonce",
+    "label_graphs",
     "mutual_information_loss",
     "negative_entropy",
     "neighbour_contrast",
@@ -33,4 +36,5 @@ __all__ = [
     "reconstruction",
     "rince",
     "spectral",
+    "survivors",
 ]

@@ -5,6 +5,7 @@ from dwcl.nn.chain import steps_in_place
 from dwcl.nn.corruption import Corruption, with_noise, with_zeros
 from dwcl.nn.fusion import WeightedMean
 from dwcl.nn.layers import StartValues, joint_generator, linear, perceptron
+from dwcl.nn.levels import LevelNetworks
 from dwcl.nn.norm import BatchNorm, NormPerceptron
 from dwcl.nn.precision import (
     Perceptron,
@@ -20,6 +21,7 @@ __all__ = [
     "AutoEncoders",
     "BatchNorm",
     "Corruption",
+    "LevelNetworks",
     "NormPerceptron",
     "Perceptron",
     "Precision",

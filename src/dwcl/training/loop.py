@@ -174,6 +174,7 @@ class Trainer:
                     self._optimisers["main"] = self._new_optimiser()
                 done = replace(self._position, epochs_over=epoch, steps_over=0, seconds=0.0)
                 self._position = done
+                # Within an epoch of one step there is nothing to go on with: see `_epoch`.
                 if phase.whole and self._keeper is not None and self._keeper.due:
                     self.save()
         for parameter in self.networks.parameters():
@@ -200,6 +201,11 @@ class Trainer:
     def stream(self, purpose: str) -> torch.Generator:
         """Return the randomness of the step at hand for a purpose, such as noise."""
         return self.streams.torch(purpose, *self._place)
+
+    @property
+    def step(self) -> int:
+        """Position within its epoch, from 1, of the step at hand."""
+        return int(self._place[-1]) if self._place else 0
 
     def optimiser(
         self, name: str, parameters: Iterable[nn.Parameter], learning_rate: float
