@@ -103,6 +103,14 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
     saved_results : tuple of str
         Fitted attributes of the method's own that go into model files: plain values, as JSON has
         them.
+    networks_, scaling_ : torch.nn.Module, Scaling
+        What samples go through.
+    seed_, precision_ : int, str
+        What ``random_state`` and ``precision="auto"`` came to.
+    view_columns_, sample_ids_ : dict of str to tuple of str, ndarray of n
+        Names of the columns, in views that came with them, and of the samples of the fit.
+    feature_widths_, inertia_ : tuple of int, float
+        Widths of the features that were clustered, and how far samples lie from their centres.
     """
 
     method_name: ClassVar[str]

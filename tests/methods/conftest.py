@@ -1,0 +1,90 @@
+"""What tests of every method share: tiny data, and settings for them chosen by their types.
+
+They are for tests that are parametrised by ``method``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from dwcl import MultiView, make_multiview
+from dwcl.methods import DeepMultiViewClusterer
+
+Method = type[DeepMultiViewClusterer]
+
+KNOWN = {"n_clusters": 3, "n_init": 2, "threads": 1, "random_state": 0, "precision": "fp32"}
+
+
+@pytest.fixture
+def tiny(method: Method) -> dict[str, Any]:
+    """Settings under which a fit of the method takes a moment."""
+    return dict(_tiny(method))
+
+
+@pytest.fixture
+def make(method: Method) -> Callable[..., DeepMultiViewClusterer]:
+    """Make an estimator of the tiny settings, some of them changed."""
+    return partial(method, **_tiny(method))
+
+
+@pytest.fixture
+def fitted(method: Method) -> DeepMultiViewClusterer:
+    """A fit of 40 samples that several tests look at; none may change it."""
+    return _fitted(method)
+
+
+@pytest.fixture
+def draw() -> Callable[..., MultiView]:
+    """Draw so many samples, 40 unless said, in views of the given widths."""
+    return _draw
+
+
+@cache
+def _draw(n: int = 40, widths: tuple[int, ...] = (5, 4)) -> MultiView:
+    return make_multiview(n, 3, widths=widths, noise=0.1, random_state=0)
+
+
+@cache
+def _fitted(method: Method) -> DeepMultiViewClusterer:
+    return method(**_tiny(method)).fit(_draw())
+
+
+@cache
+def _tiny(method: Method) -> dict[str, Any]:
+    hints = get_type_hints(method.__init__, include_extras=True)
+    chosen: dict[str, Any] = {}
+    for name, parameter in inspect.signature(method).parameters.items():
+        kinds = {_bare(kind) for kind in _alternatives(hints[name])}
+        if name in KNOWN:
+            chosen[name] = KNOWN[name]
+        elif int in kinds and parameter.default is not None:
+            chosen[name] = _tiny_count(name, parameter.default)
+        elif tuple in kinds and parameter.default:
+            chosen[name] = (8,)
+    return chosen
+
+
+def _tiny_count(name: str, default: int) -> int:
+    if "budget" in name:
+        return default
+    if "batch" in name:
+        return 16
+    if any(part in name for part in ("epoch", "iteration", "round")):
+        return min(2, default)
+    return min(6, default)  # a width, or a number of neighbours
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if type(None) in get_args(hint) else (hint,)
+
+
+def _bare(hint: Any) -> Any:
+    """Strip a hint of its constraints: a count is a whole number, widths are a tuple."""
+    if hasattr(hint, "__metadata__"):
+        return get_args(hint)[0]
+    return get_origin(hint) or hint
