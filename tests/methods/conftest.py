@@ -65,7 +65,7 @@ def _tiny(method: Method) -> dict[str, Any]:
         elif int in kinds and parameter.default is not None:
             chosen[name] = _tiny_count(name, parameter.default)
         elif tuple in kinds and parameter.default:
-            chosen[name] = (8,)
+            chosen[name] = (16,)
     return chosen
 
 
@@ -76,7 +76,7 @@ def _tiny_count(name: str, default: int) -> int:
         return 16
     if any(part in name for part in ("epoch", "iteration", "round")):
         return min(2, default)
-    return min(6, default)  # a width, or a number of neighbours
+    return min(8, default)  # a width, or a number of neighbours
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
