@@ -49,8 +49,8 @@ class ConcatAE(DeepMultiViewClusterer):
       may be of any size that its decoder undoes, and wide or loosely scaled views come out with
       codes of several times the variance of others. Without balance one view, not always a good
       one, can decide the clusters nearly alone; with it each has the same say, the good and the
-      noisy. Which is better depends on the data, and the two have been measured up to 27 points of
-      accuracy apart on the same trained networks: a comparison should say which it used.
+      noisy. Which is better depends on the data, and by much: the two have been measured up to 27
+      points of accuracy apart. A comparison should say which of them it means.
 
     Parameters
     ----------
