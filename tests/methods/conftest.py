@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -59,12 +59,12 @@ def _tiny(method: Method) -> dict[str, Any]:
     hints = get_type_hints(method.__init__, include_extras=True)
     chosen: dict[str, Any] = {}
     for name, parameter in inspect.signature(method).parameters.items():
-        kinds = {_bare(kind) for kind in _alternatives(hints[name])}
+        kinds = _alternatives(hints[name])
         if name in KNOWN:
             chosen[name] = KNOWN[name]
         elif int in kinds and parameter.default is not None:
             chosen[name] = _tiny_count(name, parameter.default)
-        elif tuple in kinds and parameter.default:
+        elif any(map(_is_widths, kinds)) and parameter.default:
             chosen[name] = (16,)
     return chosen
 
@@ -79,12 +79,17 @@ def _tiny_count(name: str, default: int) -> int:
     return min(8, default)  # a width, or a number of neighbours
 
 
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if type(None) in get_args(hint) else (hint,)
+def _alternatives(hint: Any) -> list[Any]:
+    """List the types that a hint allows, stripped of their constraints."""
+    allowed = get_args(hint) if type(None) in get_args(hint) else (hint,)
+    return [_bare(kind) for kind in allowed]
 
 
 def _bare(hint: Any) -> Any:
-    """Strip a hint of its constraints: a count is a whole number, widths are a tuple."""
-    if hasattr(hint, "__metadata__"):
-        return get_args(hint)[0]
-    return get_origin(hint) or hint
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _is_widths(kind: Any) -> bool:
+    """Tell whether a type is that of any number of whole numbers."""
+    inner = get_args(kind)
+    return get_origin(kind) is tuple and inner[1:] == (...,) and _bare(inner[0]) is int

@@ -267,6 +267,16 @@ def test_any_number_of_views(method: Method, n_views: int, make: Make, draw: Dra
     assert model.n_features_in_ == sum(data.widths)
 
 
+def test_data_larger_than_the_memory_budget(make: Make, draw: Draw) -> None:
+    data = draw(600)  # more than two blocks of features, more than a window of rows
+    model = make(memory_budget=1e-6).fit(data)
+    check_result(model, data)
+    assert model.embedding_ is None
+    whole = model.set_params(memory_budget=2.0).transform(data)
+    streamed = model.set_params(memory_budget=1e-6).transform(data)
+    assert_array_equal(whole, streamed)
+
+
 def test_one_cluster_is_allowed(make: Make, draw: Draw) -> None:
     try:
         model = make(n_clusters=1).fit(draw(20))
