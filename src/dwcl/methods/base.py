@@ -109,8 +109,8 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         What ``random_state`` and ``precision="auto"`` came to.
     view_columns_, sample_ids_ : dict of str to tuple of str, ndarray of n
         Names of the columns, in views that came with them, and of the samples of the fit.
-    feature_widths_, inertia_ : tuple of int, float
-        Widths of the features that were clustered, and how far samples lie from their centres.
+    n_features_in_, feature_widths_, inertia_ : int, tuple of int, float
+        Widths of the data and of the features clustered; how far samples lie from their centres.
     """
 
     method_name: ClassVar[str]
