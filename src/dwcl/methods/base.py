@@ -107,8 +107,8 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         What samples go through.
     seed_, precision_ : int, str
         What ``random_state`` and ``precision="auto"`` came to.
-    view_columns_, sample_ids_ : dict of str to tuple of str, ndarray of n
-        Names of the columns, in views that came with them, and of the samples of the fit.
+    view_names_, view_widths_, view_columns_, sample_ids_ : tuple, tuple, dict, ndarray
+        The views in their order, names of their columns where they had some, and of the samples.
     n_features_in_, feature_widths_, inertia_ : int, tuple of int, float
         Widths of the data and of the features clustered; how far samples lie from their centres.
     """
