@@ -107,6 +107,14 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
         them.
     accepts_missing : bool
         Whether samples may lack views. Then their rows in `xs` and batches are NaN throughout.
+    networks_, scaling_ : torch.nn.Module, Scaling
+        What samples go through.
+    seed_, precision_ : int, str
+        What ``random_state`` and ``precision="auto"`` came to.
+    view_names_, view_widths_, view_columns_, sample_ids_ : tuple, tuple, dict, ndarray
+        The views in their order, names of their columns where they had some, and of the samples.
+    n_features_in_, feature_widths_, inertia_ : int, tuple of int, float
+        Widths of the data and of the features clustered; how far samples lie from their centres.
     """
 
     method_name: ClassVar[str]
