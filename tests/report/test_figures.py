@@ -193,6 +193,13 @@ def test_losses_go_on_where_the_phase_before_ended(axes: Axes) -> None:
     assert axes.get_yscale() == "log"
 
 
+def test_negative_losses_are_shown_as_they_are(axes: Axes) -> None:
+    draw_losses(axes, [{"phase": "contrast", "loss": loss} for loss in (-70.0, -92.0)])
+    assert axes.get_yscale() == "linear"
+    low, high = axes.get_ylim()
+    assert low < -92 < -70 < high
+
+
 def test_long_names_are_cut_in_the_middle(axes: Axes) -> None:
     assert shorten("gene expression") == "gene expression"
     assert shorten("abcdefghij", 7) == "abc…hij"

@@ -145,7 +145,8 @@ def draw_losses(axes: Axes, epochs: Sequence[dict[str, Any]]) -> None:
             label=phase,
         )
         start += len(losses)
-    axes.set_yscale("log")
+    # A method's loss may be negative, where a logarithm shows nothing.
+    axes.set_yscale("log" if all(record["loss"] > 0 for record in epochs) else "linear")
     axes.set_xlabel("epoch")
     axes.set_title("loss")
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
