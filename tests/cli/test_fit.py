@@ -306,9 +306,9 @@ def test_a_fit_that_is_broken_off_writes_nothing(
 
 def test_a_recipe_for_other_data_is_remarked_on(data: MultiView) -> None:
     fitting = MultiView({"a": np.zeros((9, 59)), "b": np.zeros((9, 20)), "c": np.zeros((9, 40))})
-    assert recipe_notes("scene", fitting, 15) == []  # the order of the views is free
-    assert recipe_notes(None, data, 3) == recipe_notes("quick", data, 3) == []
-    widths, clusters = recipe_notes("scene", data, 3)
+    assert recipe_notes("dwcl", "scene", fitting, 15) == []  # the order of the views is free
+    assert recipe_notes("dwcl", None, data, 3) == recipe_notes("dwcl", "quick", data, 3) == []
+    widths, clusters = recipe_notes("dwcl", "scene", data, 3)
     assert widths == (
         "the recipe 'scene' was made for views of 20, 59, 40 features; these have 6, 5"
     )

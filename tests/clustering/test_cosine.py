@@ -205,6 +205,7 @@ class OnDisk:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_large_table_is_clustered_by_passes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dwcl.clustering.minibatch.ROWS", 50)
+    monkeypatch.setattr("dwcl.clustering.minibatch.FEWEST_ROWS", 8)
     x, _ = fan([0.0, 1.3, 2.9, 4.4], 80, seed, d=3)
     x = x.float()[torch.randperm(320, generator=torch.Generator().manual_seed(seed))]
     table = OnDisk(x)

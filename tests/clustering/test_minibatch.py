@@ -161,7 +161,9 @@ def test_the_first_sample_keeps_to_a_quarter_of_the_budget(monkeypatch: pytest.M
         return original(x, *args, **how)
 
     monkeypatch.setattr(minibatch, "kmeans", noted)
-    x = torch.rand(1000, 4, generator=generator())  # 16,000 bytes
-    for budget in (16_000 - 64, 640):
+    x = torch.rand(2000, 4, generator=generator())  # 32,000 bytes
+    for budget, rows in ((32_000 - 64, 499), (6_400, 256)):
         minibatch.cluster(x, 3, n_init=2, generator=generator(), budget=budget)
-        assert sizes.pop() == budget // 4 // 16 * 16
+        assert sizes.pop() == 16 * rows
+    minibatch.cluster(x, 40, n_init=2, generator=generator(), budget=6_400)
+    assert sizes.pop() == 16 * 8 * 40

@@ -365,10 +365,13 @@ def test_a_run_that_was_broken_off_at_a_record_too(tmp_path: Path, record: int) 
 
 @pytest.mark.parametrize("n_views", [1, 2, 3])
 def test_any_number_of_views(n_views: int) -> None:
-    data = easy(1, n_views=n_views)
-    model = DSMVC(3, **(SMALL | {"restarts": 2}), random_state=0).fit(data)
-    assert list(model.gate_weights_) == ["old", "new", "single"][n_views == 1 :]
-    assert adjusted_rand_score(data.labels, model.labels_) > 0.8
+    scores = []
+    for seed in range(3):
+        data = easy(seed, n_views=n_views)
+        model = DSMVC(3, **(SMALL | {"restarts": 2}), random_state=seed).fit(data)
+        assert list(model.gate_weights_) == ["old", "new", "single"][n_views == 1 :]
+        scores.append(adjusted_rand_score(data.labels, model.labels_))
+    assert np.median(scores) > 0.8  # the divergence has local optima
 
 
 @pytest.mark.parametrize(("n", "batch"), [(10, 128), (33, 32), (12, 1), (31, 31)])

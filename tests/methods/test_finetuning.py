@@ -42,7 +42,8 @@ def make_run(batch_size: int = 16, budget: float = 1.0, names: Sequence[str] = N
     source = InMemory([torch.rand(N, width, generator=draws) for width in WIDTHS[: len(names)]])
     trainer = Trainer(networks, source, streams, batch_size=batch_size, learning_rate=RATE)
     plan = MemoryPlan.of(N, WIDTHS, budget)
-    return Run(networks, source, trainer, streams, tuple(names), K, plan)
+    observed = torch.ones(N, len(names), dtype=torch.bool)
+    return Run(networks, source, trainer, streams, tuple(names), K, plan, observed)
 
 
 def best_names(predicted: Tensor, found: Tensor) -> Tensor:

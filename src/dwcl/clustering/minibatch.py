@@ -16,6 +16,8 @@ ROWS, ENTRIES = 2**13, 2**22
 SAMPLE_ROWS = 2**15
 SAMPLE_ROWS_PER_CLUSTER = 256
 """So many rows, the greater of both, choose the first centres, if a quarter of the budget does."""
+FEWEST_ROWS = 2**8
+"""So many there are whatever the budget, and 8 for each cluster: fewer would be no likeness."""
 MAX_PASSES = 20
 
 
@@ -88,7 +90,9 @@ def minibatch_kmeans(
 def sample_size(n_clusters: int, width: int, budget: int | None) -> int:
     """Tell how many rows of a table choose the first centres."""
     enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_CLUSTER * n_clusters)
-    return enough if budget is None else max(n_clusters, min(enough, budget // (16 * width)))
+    if budget is None:
+        return enough
+    return min(enough, max(FEWEST_ROWS, 8 * n_clusters, budget // (16 * width)))
 
 
 def _pass(x: Table, centres: Tensor, dtype: torch.dtype = torch.float32) -> tuple[Tensor, float]:
