@@ -21,6 +21,7 @@ import torch
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
+from torch import nn
 
 from dwcl import MultiView, load_model, save_model
 from dwcl.errors import DataError, SettingError
@@ -63,6 +64,20 @@ def check_result(model: Model, data: MultiView) -> None:
 
 
 # -- parameters ------------------------------------------------------------------------------------
+
+
+def test_a_decoder_without_hidden_layers_is_a_linear_one(
+    method: Method, make: Make, tiny: dict[str, Any]
+) -> None:
+    if "decoder" not in inspect.signature(method).parameters:
+        pytest.skip("has no decoder to be chosen")
+    generators = [torch.Generator().manual_seed(v) for v in range(2)]
+    mirrored, linear = (make(decoder=d)._build((5, 4), generators) for d in (None, ()))
+    counts = [
+        sum(isinstance(m, nn.Linear) and "decoder" in name for name, m in networks.named_modules())
+        for networks in (mirrored, linear)
+    ]
+    assert counts == [2 * (len(tiny["encoder"]) + 1), 2]
 
 
 def test_parameters_are_kept_as_they_were_given(

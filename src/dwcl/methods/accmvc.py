@@ -225,7 +225,7 @@ class ACCMVC(DeepMultiViewClusterer):
             widths,
             encoder=self.encoder,
             latent=self.latent,
-            decoder=self.decoder or tuple(reversed(self.encoder)),
+            decoder=tuple(reversed(self.encoder)) if self.decoder is None else self.decoder,
             embedding=self.embedding,
             anchors=self.anchors,
             generators=generators,

@@ -156,7 +156,7 @@ class BSV(BestViewClusterer):
             widths,
             encoder=self.encoder,
             latent=self.latent,
-            decoder=self.decoder or tuple(reversed(self.encoder)),
+            decoder=tuple(reversed(self.encoder)) if self.decoder is None else self.decoder,
             generators=generators,
         )
         return keep_choice(networks)

@@ -167,7 +167,7 @@ class ConcatAE(DeepMultiViewClusterer):
             widths,
             encoder=self.encoder,
             latent=self.latent,
-            decoder=self.decoder or tuple(reversed(self.encoder)),
+            decoder=tuple(reversed(self.encoder)) if self.decoder is None else self.decoder,
             generators=generators,
         )
 

@@ -237,7 +237,7 @@ class DWCL(DeepMultiViewClusterer):
             widths,
             encoder=self.encoder,
             latent=self.latent,
-            decoder=self.decoder or tuple(reversed(self.encoder)),
+            decoder=tuple(reversed(self.encoder)) if self.decoder is None else self.decoder,
             embedding=self.embedding,
             generators=generators,
         )

@@ -262,7 +262,7 @@ class SEM(DeepMultiViewClusterer):
             widths,
             encoder=self.encoder,
             latent=self.latent,
-            decoder=self.decoder or tuple(reversed(self.encoder)),
+            decoder=tuple(reversed(self.encoder)) if self.decoder is None else self.decoder,
             embedding=self.embedding,
             generators=generators,
         )
