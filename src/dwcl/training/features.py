@@ -23,7 +23,8 @@ Forward: TypeAlias = Callable[[list[Tensor]], Sequence[Tensor]]
 
 # Rows that go through the networks at once when nothing is learnt. Every block has this many, the
 # last one filled up with zeros: the matrix products then have one shape, whatever the number of
-# samples, and a sample's embedding does not depend on which samples it came with.
+# samples, and a sample's embedding does not depend on which samples it came with (but for the last
+# bit, by its place in a block, where layers are narrow).
 EMBEDDING_ROWS = 256
 
 
