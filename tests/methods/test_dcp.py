@@ -302,9 +302,10 @@ def test_training_is_a_plain_loop_on_the_complete_samples(n_views: int) -> None:
     assert [r["loss"] for r in fitted.history_] == pytest.approx(losses, rel=1e-4)
     for name, value in made.state_dict().items():
         # What normalisation takes off again, such as a bias before it, has gradients of rounding
-        # errors, which Adam makes steps of.
+        # errors, which Adam makes steps of; so have single weights of units that do nothing. As a
+        # whole the weights agree: one step more or less would show.
         if value.ndim == 2:
-            torch.testing.assert_close(state_of(fitted)[name], value, rtol=1e-3, atol=1e-4)
+            assert (state_of(fitted)[name] - value).norm() < 0.01 * value.norm()
 
 
 def test_incomplete_samples_train_nothing() -> None:
