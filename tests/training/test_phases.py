@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -164,6 +166,19 @@ def test_each_step_has_a_stream_of_its_own() -> None:
     trainer.phase("p", 2, loss)
     trainer.phase("q", 1, loss)
     assert len(set(drawn)) == len(drawn) == 2 * 9
+
+
+def test_moments_are_given_back_at_the_end() -> None:
+    line = Line()
+    trainer = make(line)
+    trainer.phase("p", 1, lambda batch: squared(line, batch))
+    (adam,) = trainer._optimisers.values()
+    moment = weakref.ref(adam.state[line.a]["exp_avg"])
+    del adam
+    assert moment() is not None
+    trainer.end()
+    gc.collect()
+    assert moment() is None
 
 
 # -- going on --------------------------------------------------------------------------------------

@@ -103,8 +103,7 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
     method_name : str
         Name in the registry, on the command line and in model files.
     saved_results : tuple of str
-        Fitted attributes of the method's own that go into model files: plain values, as JSON has
-        them.
+        Fitted attributes of its own that go into model files: plain values, as JSON has them.
     accepts_missing : bool
         Whether samples may lack views. Then their rows in `xs` and batches are NaN throughout.
     networks_, scaling_ : torch.nn.Module, Scaling
@@ -294,6 +293,7 @@ class DeepMultiViewClusterer(TransformerMixin, ClusterMixin, BaseEstimator, ABC)
             for watcher in watchers:
                 watcher.on_start(RunInfo(self.method_name, names, self._total_epochs(), past))
             learnt = self._learn(run)
+            trainer.end()
             return {
                 **learnt,
                 **self._cluster(run),

@@ -178,6 +178,10 @@ class Trainer:
         if self._keeper is not None:
             self._keeper.save(self._snapshot())
 
+    def end(self) -> None:
+        """Give back what only learning needs: the moments are twice as large as the networks."""
+        self._optimisers.clear()
+
     def _epoch(self, phase: Phase, epoch: int) -> Record:
         """One pass over the data; returns the means of the loss and its parts over the samples."""
         began = time.perf_counter() - self._position.seconds
