@@ -18,8 +18,6 @@ from dwcl.experiments.records import (
     defaults_table,
     fill_page,
     main,
-    methods_table,
-    precision_table,
     read_records,
     record_of_run,
     spread,
@@ -66,12 +64,12 @@ def test_the_table_has_means_and_deviations() -> None:
 
 def test_methods_and_precisions_stand_side_by_side() -> None:
     records = [_record(0, 0.7), _record(1, 0.9), _record(0, 0.5) | {"method": "bsv"}]
-    assert methods_table(records).splitlines()[2:] == [
+    assert TABLES["methods"](records).splitlines()[2:] == [
         "| toy | bsv | 0 | 50.0 | 50.0 | 25.0 | 2 |",
         "|  | dwcl | 0, 1 | 80.0 ± 14.1 | 50.0 ± 0.0 | 25.0 ± 0.0 | 2 |",
     ]
     records = [_record(0, 0.7) | {"precision": p} for p in ("fp32", "bf16")]
-    assert [line[:22] for line in precision_table(records).splitlines()[2:]] == [
+    assert [line[:22] for line in TABLES["precision"](records).splitlines()[2:]] == [
         "| toy | bf16 | 0 | 70.",
         "|  | fp32 | 0 | 70.0 |",
     ]

@@ -15,7 +15,7 @@ ROWS, ENTRIES = 2**13, 2**22
 """Rows and entries of a mini-batch at most: 16 MB in float32, and copies of that."""
 SAMPLE_ROWS = 2**15
 SAMPLE_ROWS_PER_CLUSTER = 256
-"""So many rows, the greater of both, choose the first centres, if a quarter of the budget does."""
+"""So many rows, the greater of both, choose the first centres; less if the budget is small."""
 FEWEST_ROWS = 2**8
 """So many there are whatever the budget, and 8 for each cluster: fewer would be no likeness."""
 MAX_PASSES = 20

@@ -11,8 +11,9 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dwcl.errors import DataError, FileError
 from dwcl.files import write_text
@@ -61,30 +62,20 @@ def defaults_table(records: Iterable[dict[str, Any]]) -> str:
     return _table(("data", "seeds", "", "ACC", "NMI", "ARI", "seconds"), rows)
 
 
-def methods_table(records: Iterable[dict[str, Any]]) -> str:
-    """Set methods side by side on each data set: mean ± deviation over the seeds, in percent."""
+def table_by(key: Literal["method", "precision"], records: Iterable[dict[str, Any]]) -> str:
+    """Set methods or precisions side by side on each data set: mean ± deviation, in percent."""
     rows = []
     for name, of_data in _grouped(records, "data").items():
-        for position, (method, group) in enumerate(_grouped(of_data, "method").items()):
+        for position, (value, group) in enumerate(_grouped(of_data, key).items()):
             cells = (*_scores(group, "clusters"), _seconds(group))
-            rows.append((name if position == 0 else "", method, _seeds(group), *cells))
-    return _table(("data", "method", "seeds", "ACC", "NMI", "ARI", "seconds"), rows)
-
-
-def precision_table(records: Iterable[dict[str, Any]]) -> str:
-    """Set the precisions side by side: mean ± deviation over the seeds, in percent."""
-    rows = []
-    for name, of_data in _grouped(records, "data").items():
-        for position, (precision, group) in enumerate(_grouped(of_data, "precision").items()):
-            cells = (*_scores(group, "clusters"), _seconds(group))
-            rows.append((name if position == 0 else "", precision, _seeds(group), *cells))
-    return _table(("data", "precision", "seeds", "ACC", "NMI", "ARI", "seconds"), rows)
+            rows.append((name if position == 0 else "", value, _seeds(group), *cells))
+    return _table(("data", key, "seeds", "ACC", "NMI", "ARI", "seconds"), rows)
 
 
 TABLES: dict[str, Callable[[Iterable[dict[str, Any]]], str]] = {
     "defaults": defaults_table,
-    "methods": methods_table,
-    "precision": precision_table,
+    "methods": partial(table_by, "method"),
+    "precision": partial(table_by, "precision"),
 }
 
 
