@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from dwcl.nn import Precision, ViewNetworks
+from dwcl.products import product
 
 Product = tuple[Tensor, Tensor, Tensor]
 """Two operands and the place for their product."""
@@ -85,7 +86,7 @@ def floor_step(
 
     def step() -> None:
         for left, right, out in products:
-            torch.mm(left, right, out=out)
+            product(left, right, out=out)
         optimiser.step()
 
     return step

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dwcl.clustering._arrays import block_size, row_blocks
 from dwcl.clustering.distances import nearest_centres
+from dwcl.products import product
 
 WARM_UP = 4
 """Iterations before the first comparison; the gains of later ones seldom turn the order."""
@@ -128,11 +129,11 @@ def assign_and_sum(problem: Problem, centres: Tensor) -> tuple[Tensor, Tensor, T
     for block in row_blocks(len(problem.x), size):
         rows = problem.x[block].to(flat.dtype)
         # |x − c|²/2 without |x|²/2, which is the same for all centres
-        excess = torch.addmm(half_squares, flat, rows.T, alpha=-1).view(n_restarts, k, -1)
+        excess = product(-flat, rows.T).add_(half_squares).view(n_restarts, k, -1)
         least, nearest = excess.min(1, keepdim=True)
         halves += least.sum((1, 2))
         members = excess.zero_().scatter_(1, nearest, 1.0).view(len(flat), -1)
-        sums.addmm_(members, rows)
+        sums += product(members, rows)
         counts += members.sum(1, keepdim=True)
     return sums.view_as(centres), counts.view(n_restarts, k), 2 * halves + problem.energy
 

@@ -18,6 +18,7 @@ from dwcl.clustering._arrays import (
 from dwcl.clustering.distances import squared_distances
 from dwcl.clustering.tables import Table, nbytes
 from dwcl.errors import DataError
+from dwcl.products import product
 
 Measure: TypeAlias = Literal["euclidean", "dot"]
 
@@ -248,7 +249,7 @@ class _Search:
 
     def nearest(self, rows: Tensor, m: int) -> tuple[Tensor, Tensor]:
         """Neighbours (b × m) of some rows, and how far they are."""
-        excess = torch.addmm(self._start, self._queries[rows], self._targets.T, alpha=-1)
+        excess = product(-self._queries[rows], self._targets.T, self._start)
         own = self._place[rows]
         inside = (own >= 0).nonzero().flatten()
         excess[inside, own[inside]] = torch.inf

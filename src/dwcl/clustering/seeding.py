@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dwcl.clustering._arrays import block_size, row_blocks
+from dwcl.products import product
 
 
 def greedy_plus_plus(
@@ -67,8 +68,8 @@ def draw_rows(weights: Tensor, draws: Tensor) -> Tensor:
 
 def _squared_distances(x: Tensor, squares: Tensor, picks: Tensor, block: slice) -> Tensor:
     """Squared distances (m × b) of the picked rows to the rows of a block."""
-    products = torch.addmm(squares[picks, None], x[picks], x[block].T, alpha=-2)
-    return products.add_(squares[block]).clamp_(min=0)
+    products = product(-2 * x[picks], x[block].T, squares[block])
+    return products.add_(squares[picks, None]).clamp_(min=0)
 
 
 def _potentials(

@@ -13,11 +13,14 @@ from torch.nn.functional import one_hot
 from dwcl.clustering._arrays import as_points, exact_products, standard_position
 from dwcl.clustering.tables import Table
 from dwcl.errors import DataError, SettingError
+from dwcl.products import product
 
 ROWS, COLUMNS = 512, 2048
 """Size of a block of distances: 4 MB in float32."""
 ROWS_WORTH_A_CENTRE = 32
 """With fewer samples per cluster, float64 is cheaper than an origin for each cluster."""
+FEW = 4
+"""So many clusters are added up one by one."""
 CLOSE = 2**13 * torch.finfo(torch.float32).eps
 """Squared distance, as part of a squared length, below which float32 is not trusted."""
 
@@ -178,7 +181,7 @@ class _Centred:
         """Return a block (b × m), in float64 for rows that have a too close neighbour in it."""
         left, squares = self._at(self._left, rows), self._at(self._squares, rows)
         right = self._at(self._right, columns)
-        distances = left @ right.T
+        distances = product(left, right.T)
         on_diagonal = rows.start == columns.start
         if on_diagonal:
             distances.fill_diagonal_(torch.inf)  # a sample is not a close neighbour of itself
@@ -208,8 +211,11 @@ def _add_by_cluster(sums: Tensor, distances: Tensor, clusters: Tensor) -> None:
     if len(clusters) == 0 or len(distances) == 0:
         return
     first, last = int(clusters[0]), int(clusters[-1])
-    if first == last:
-        sums[:, first] += distances.sum(1)
+    if last - first < FEW:
+        # Few clusters lie side by side: to add up each is faster than a product so narrow.
+        ends = torch.searchsorted(clusters, torch.arange(first, last + 1), right=True).tolist()
+        for cluster, (start, stop) in enumerate(pairwise([0, *ends]), first):
+            sums[:, cluster] += distances[:, start:stop].sum(1)
     else:
         members = one_hot(clusters - first, last - first + 1).to(distances.dtype)
-        sums[:, first : last + 1] += distances @ members
+        sums[:, first : last + 1] += product(distances, members)

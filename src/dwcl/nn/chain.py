@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from dwcl.products import product
+
 
 class StepMemory:
     """Memory of a chain for one step: its weights in the type of the products, and gradients.
@@ -154,16 +156,13 @@ class _Chain(torch.autograd.Function):
         flow = grad.to(inputs[0].dtype)
         of_biases: list[Tensor | None] = []
         for layer in reversed(range(count)):
-            if flow.dtype == places[layer].dtype:
-                torch.mm(flow.T, inputs[layer], out=places[layer])
-            else:
-                places[layer].copy_(torch.mm(flow.T, inputs[layer]))
+            product(flow.T, inputs[layer], out=places[layer])
             has_bias = ctx.layers[layer].bias is not None
             of_biases.insert(0, flow.sum(0, dtype=grad.dtype) if has_bias else None)
             if layer:
-                flow = torch.mm(flow, weights[layer])
+                flow = product(flow, weights[layer])
                 flow = torch.ops.aten.threshold_backward(flow, inputs[layer], 0)
-        of_x = torch.mm(flow, weights[0]).to(grad.dtype) if ctx.needs_input_grad[0] else None
+        of_x = product(flow, weights[0]).to(grad.dtype) if ctx.needs_input_grad[0] else None
         pairs = zip(places, of_biases, strict=True)
         # The last reference to the places goes with this list: see StepMemory.gradients.
         del places
@@ -172,6 +171,4 @@ class _Chain(torch.autograd.Function):
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Multiply a batch (b × d) by a weight (e × d), and add a bias (e) where there is one."""
-    if bias is None:
-        return torch.mm(x, weight.T)
-    return torch.addmm(bias.to(x.dtype), x, weight.T)
+    return product(x, weight.T, None if bias is None else bias.to(x.dtype))

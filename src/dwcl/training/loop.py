@@ -18,6 +18,7 @@ from dwcl.training.batches import Batch, Source
 from dwcl.training.callbacks import Callback, Record
 from dwcl.training.checkpoint import Keeper, Snapshot
 from dwcl.training.phase import Loss, LossTerms, OptimiserReset, Phase
+from dwcl.training.runtime import release_memory
 from dwcl.training.session import Interrupted, StopRequest
 
 __all__ = ["Loss", "LossTerms", "OptimiserReset", "Phase", "Position", "Trainer"]
@@ -181,6 +182,7 @@ class Trainer:
     def end(self) -> None:
         """Give back what only learning needs: the moments are twice as large as the networks."""
         self._optimisers.clear()
+        release_memory()
 
     def _epoch(self, phase: Phase, epoch: int) -> Record:
         """One pass over the data; returns the means of the loss and its parts over the samples."""

@@ -20,6 +20,8 @@ from typing import TypeVar
 
 import torch
 
+from dwcl.training.runtime import release_workers
+
 T = TypeVar("T")
 
 
@@ -53,6 +55,7 @@ def in_session(work: Callable[[StopRequest], T], threads: int | None = None) -> 
         finally:
             done.set()
 
+    release_workers()
     thread = threading.Thread(target=run, name="dwcl-training", daemon=True)
     thread.start()
     interrupt = _wait(done, stop)
