@@ -14,6 +14,8 @@ from dwcl.errors import DataError, SettingError
 
 BLOCK_ELEMENTS = 2**17
 """Entries of a block of products: about what stays in a core's cache (half a MB in float32)."""
+COPIED_ELEMENTS = 2**22
+"""Entries of a block that is copied: 32 MB in float64, so that large tables leave some memory."""
 
 
 def as_points(x: Tensor, what: str = "samples") -> Tensor:
@@ -28,7 +30,7 @@ def as_points(x: Tensor, what: str = "samples") -> Tensor:
     points = x.detach()
     if points.dtype not in (torch.float32, torch.float64):
         points = points.to(torch.float32 if points.is_floating_point() else torch.float64)
-    if not all(bool(block.isfinite().all()) for block in points.split(2**14)):
+    if not all(bool(block.isfinite().all()) for block in points.split(entry_rows(points))):
         row, column = ((~points.isfinite()).nonzero()[0]).tolist()
         raise DataError(
             f"The {what} hold the value {float(points[row, column])} (row {row}, column {column}); "
@@ -48,6 +50,16 @@ def standard_position(points: Tensor) -> tuple[Tensor, Tensor, float]:
     centred = points - shift
     scale = 2.0 ** math.frexp(float(torch.linalg.vector_norm(centred, torch.inf)))[1]
     return centred.div_(scale), shift, scale
+
+
+def entry_rows(points: Tensor) -> int:
+    """Rows of a block of points (n × d) that may be copied: fewer where they are wide."""
+    return max(1, COPIED_ELEMENTS // points.shape[1])
+
+
+def row_squares(points: Tensor) -> Tensor:
+    """Squared lengths (n) of the rows, without a copy of all points (n × d)."""
+    return torch.cat([block.square().sum(1) for block in points.split(entry_rows(points))])
 
 
 def row_blocks(n: int, size: int) -> Iterator[slice]:

@@ -8,15 +8,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from dwcl.clustering._arrays import block_size, row_blocks
+from dwcl.clustering._arrays import block_size, entry_rows, row_blocks
 from dwcl.clustering.distances import nearest_centres
 from dwcl.products import product
 
 WARM_UP = 4
 """Iterations before the first comparison; the gains of later ones seldom turn the order."""
-
-COPIED = 2**24
-"""Entries of a block that is copied into float64: 128 MB, so that wide tables leave some memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +41,7 @@ class Problem:
     def energy(self) -> float:
         """Sum of squares of all samples: the inertia of a single centre at the origin."""
         # By blocks: the norm in float64 would take a copy of all samples in it.
-        blocks = self.x.split(max(256, min(2**12, COPIED // (2 * self.x.shape[1]))))
+        blocks = self.x.split(max(256, min(2**12, entry_rows(self.x) // 2)))
         return sum(float(torch.linalg.vector_norm(b, dtype=torch.float64)) ** 2 for b in blocks)
 
     @property
@@ -125,7 +122,7 @@ def assign_and_sum(problem: Problem, centres: Tensor) -> tuple[Tensor, Tensor, T
     halves = torch.zeros(n_restarts, dtype=torch.float64, device=flat.device)
     size = block_size(len(flat), problem.block_rows)
     if flat.dtype != problem.x.dtype:
-        size = min(size, max(256, COPIED // d))
+        size = min(size, max(256, entry_rows(problem.x)))
     for block in row_blocks(len(problem.x), size):
         rows = problem.x[block].to(flat.dtype)
         # |x − c|²/2 without |x|²/2, which is the same for all centres

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from dwcl.clustering._arrays import block_size, row_blocks
+from dwcl.clustering._arrays import block_size, row_blocks, row_squares
 from dwcl.products import product
 
 
@@ -37,7 +37,7 @@ def greedy_plus_plus(
     draws = torch.rand(
         (n_clusters, n_restarts, n_trials), generator=generator, dtype=torch.float64
     ).to(x.device)
-    squares = x.square().sum(1)
+    squares = row_squares(x)
     rows = block_size(n_restarts * n_trials, block_rows)
 
     chosen = torch.empty((n_restarts, n_clusters), dtype=torch.int64, device=x.device)

@@ -10,7 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from dwcl.clustering._arrays import as_points, exact_products, standard_position
+from dwcl.clustering._arrays import (
+    as_points,
+    exact_products,
+    row_squares,
+    standard_position,
+)
 from dwcl.clustering.tables import Table
 from dwcl.errors import DataError, SettingError
 from dwcl.products import product
@@ -170,7 +175,7 @@ class _Centred:
         self._start = start
         self._left = x.new_empty(n - start, d + 2)
         points = torch.sub(x[start:], centre, out=self._left[:, :d])
-        self._squares = points.square().sum(1)
+        self._squares = row_squares(points)
         self._left[:, d] = self._squares
         self._left[:, d + 1] = 1
         self._right = self._left.clone()

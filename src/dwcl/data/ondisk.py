@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dwcl.errors import DataError, FileError
 
-WORTHWHILE = 2**28
+WORTHWHILE = 2**26
 """Size in bytes from which on a file's table is left on the disk."""
 _RUN = 256
 """Rows that lie within so many others are read in one piece."""
