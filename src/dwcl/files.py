@@ -89,6 +89,12 @@ def write_text(target: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_bytes(target: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    with atomic(target) as temporary:
+        temporary.write_bytes(content)
+
+
 def write_json(target: Path, value: Any) -> None:
     """Write a JSON file whole or not at all; what is not a finite number becomes null."""
     text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)

@@ -1,4 +1,4 @@
-"""``dwcl bench``: measurements."""
+"""``dwcl bench``: measurements, and experiments (see ``experiments``)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from dwcl.cli import experiments
 from dwcl.cli.console import messages, output, print_json
 from dwcl.cli.guard import guarded
 from dwcl.cli.options import JsonOption, QuietOption, load_data
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
     from dwcl.bench.report import Figure, SpeedReport
 
 app = typer.Typer(
-    help="Measure speed and memory on this machine.", no_args_is_help=True, rich_markup_mode=None
+    help="Run experiments; measure speed and memory.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
 @app.callback()
 def options() -> None:
-    """Measure speed and memory on this machine."""
+    """Run experiments; measure speed and memory."""
 
 
 @app.command()
@@ -147,6 +148,9 @@ def memory(
         print_json(report.as_dict())
     else:
         _show(report)
+
+
+experiments.register(app)
 
 
 def _shapes(data: str | None, *, short: bool) -> dict[str, tuple[int, tuple[int, ...]]]:

@@ -167,19 +167,24 @@ def describe_run(model: DeepMultiViewClusterer, data: MultiView) -> dict[str, An
         "precision": model.precision_,
         "device": str(pick_device(model.device)),
         "threads": model.threads or torch.get_num_threads(),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-        },
+        "versions": versions(),
         "machine": {"system": platform.system(), "processor": platform.machine()},
         "seconds": seconds_by_phase(model.history_),
         "cluster_sizes": np.bincount(model.labels_, minlength=model.n_clusters).tolist(),
         "best_view": getattr(model, "best_view_", None),
         "view_quality": getattr(model, "view_quality_", None),
         "pair_weights": getattr(model, "pair_weights_", None),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what the figures of a run can depend on."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
     }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -58,8 +59,20 @@ def embedded_blocks(
 
 def embed(networks: nn.Module, source: Source, forward: Forward) -> list[Tensor]:
     """Collect what :func:`embedded_blocks` yields: the outputs of `forward`, n rows each."""
-    blocks = list(embedded_blocks(networks, source, forward))
-    return [torch.cat(parts) for parts in zip(*blocks, strict=True)]
+    return _filled(embedded_blocks(networks, source, forward), source.n_samples)
+
+
+def _filled(blocks: Iterable[list[Tensor]], n_samples: int) -> list[Tensor]:
+    """Put blocks into tables of n rows as they come, so that nothing is held twice."""
+    tables: list[Tensor] = []
+    start = 0
+    for block in blocks:
+        tables = tables or [out.new_empty(n_samples, *out.shape[1:]) for out in block]
+        stop = start + len(block[0])
+        for table, out in zip(tables, block, strict=True):
+            table[start:stop] = out
+        start = stop
+    return tables
 
 
 @contextmanager
@@ -85,8 +98,7 @@ def feature_tables(
     first = next(blocks)
     width = sum(out.shape[1] for out in first)
     if 4 * source.n_samples * width <= budget:
-        rest = list(blocks)
-        yield [torch.cat(parts) for parts in zip(first, *rest, strict=True)]
+        yield [*_filled(itertools.chain([first], blocks), source.n_samples)]
         return
     with tempfile.TemporaryDirectory(prefix="dwcl-features-") as folder:
         paths = [Path(folder) / str(position) for position in range(len(first))]
