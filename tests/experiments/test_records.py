@@ -12,6 +12,7 @@ from dwcl import DWCL, make_multiview
 from dwcl.data.multiview import Provenance
 from dwcl.errors import DataError, FileError
 from dwcl.evaluate.summary import score_model
+from dwcl.experiments.journal import write_journal
 from dwcl.experiments.records import (
     TABLES,
     add,
@@ -22,6 +23,9 @@ from dwcl.experiments.records import (
     record_of_run,
     spread,
 )
+from dwcl.experiments.runner import run_experiment
+from dwcl.experiments.spec import parse_spec
+from dwcl.experiments.store import Store
 from dwcl.storage.run import write_run
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -134,3 +138,22 @@ def test_a_run_without_labels_or_a_missing_page_is_refused(
     with pytest.raises(FileError, match="no page"):
         main(["defaults", str(tmp_path / "r"), str(tmp_path / "nowhere.md"), "abc"])
     assert json.loads((folder / "run.json").read_text())["data"]["label_values"] is None
+
+
+def test_an_experiment_s_records_make_a_table_as_they_are(tiny: str, tmp_path: Path) -> None:
+    with Store(tmp_path / "store") as store:
+        run_experiment(parse_spec(tiny, "here"), store)
+        write_journal(tmp_path / "r.jsonl", store, store.rows("tiny"))
+    records, page = tmp_path / "r.jsonl", tmp_path / "page.md"
+    page.write_text("<!-- methods: begin --><!-- methods: end -->")
+    before = records.read_text()
+    main(["methods", str(records), str(page)])
+    assert records.read_text() == before
+    lines = page.read_text().splitlines()
+    assert [line.split("|")[2].strip() for line in lines if "±" in line] == [
+        "concat-ae, balance=none",
+        "concat-ae, balance=variance",
+        "kmeans",
+    ]
+    with pytest.raises(DataError, match="holds an experiment"):
+        main(["methods", str(records), str(page), "abc", str(tmp_path)])

@@ -1,8 +1,9 @@
 """Run records: what a figure in the documents rests on, as JSON lines that can be committed.
 
-``python -m dwcl.experiments.records TABLE RECORDS PAGE COMMIT [RUN …]`` adds runs, made by the code
-of a commit, to a file of records and writes the table of that name that follows from all its
-records into a page, between two marks. Tables: ``defaults``, ``methods``, ``precision``.
+``python -m dwcl.experiments.records TABLE RECORDS PAGE [COMMIT RUN …]`` adds run folders, made by
+the code of a commit, to a file of records and writes the table of that name that follows from all
+its records into a page, between two marks. Tables: ``defaults``, ``methods``, ``precision``. A file
+of records may also be one that ``dwcl bench export`` has written; then it is complete as it is.
 """
 
 from __future__ import annotations
@@ -48,7 +49,22 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     """Read a file of records; none where there is no file yet."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [_of_experiment(record) if "cell" in record else record for record in records]
+
+
+def _of_experiment(record: dict[str, Any]) -> dict[str, Any]:
+    """Give a record of an experiment the form of one of a run folder; a column is a method."""
+    cell, facts = record["cell"], record["facts"]
+    scores = facts["scores"]
+    return {
+        **facts,
+        "data": cell["data"],
+        **{name: facts["data"][name] for name in ("sha256", "fingerprint", "n_samples", "views")},
+        "method": cell["label"],
+        "scores": {"clusters": scores["clusters"], **scores.get("baselines", {})},
+        "from": "experiment",
+    }
 
 
 def defaults_table(records: Iterable[dict[str, Any]]) -> str:
@@ -131,14 +147,18 @@ def add(records: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> lis
 
 def main(arguments: Sequence[str]) -> None:
     """Add runs to the records and renew the page."""
-    if len(arguments) < 4 or arguments[0] not in TABLES:
+    if len(arguments) < 3 or arguments[0] not in TABLES:
         raise SystemExit(f"usage: {(__doc__ or '').split('``')[1]}")
-    name, records_path, page_path, commit = arguments[0], *map(Path, arguments[1:3]), arguments[3]
+    name, records_path, page_path = arguments[0], *map(Path, arguments[1:3])
     if not page_path.is_file():
         raise FileError(f"There is no page {page_path}.")
-    added = [record_of_run(Path(folder), commit) for folder in arguments[4:]]
-    records = add(read_records(records_path), added)
-    write_text(records_path, "".join(json.dumps(record) + "\n" for record in records))
+    records = read_records(records_path)
+    if arguments[3:]:
+        if any("from" in record for record in records):
+            raise DataError(f"{records_path} holds an experiment; run folders are no part of it.")
+        commit, *runs = arguments[3:]
+        records = add(records, [record_of_run(Path(run), commit) for run in runs])
+        write_text(records_path, "".join(json.dumps(record) + "\n" for record in records))
     page = fill_page(page_path.read_text("utf-8"), name, TABLES[name](records))
     write_text(page_path, page)
 
