@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import dwcl
-from dwcl.cli import bench, data, demo, evaluate, fit, listing, predict, show
+from dwcl.cli import bench, data, demo, evaluate, fit, listing, paper, predict, show
 from dwcl.cli.guard import guarded
 
 app = typer.Typer(
@@ -48,3 +48,4 @@ app.command("methods")(guarded(listing.methods))
 app.command("recipes")(guarded(listing.recipes))
 app.add_typer(data.app, name="data")
 app.add_typer(bench.app, name="bench")
+app.add_typer(paper.app, name="paper")

@@ -82,7 +82,7 @@ def run(
 
     wanted = read_spec(spec)
     with Store(store) as opened:
-        watch = _Watch(silent=quiet or json)
+        watch = Watch(silent=quiet or json)
         try:
             result = run_experiment(
                 wanted, opened, jobs=jobs, hours=hours, retry=retry, watch=watch
@@ -333,7 +333,7 @@ def _draw(found: Comparison, metric: str, target: Path) -> None:
         figure.savefig(temporary, dpi=200, format=target.suffix[1:])
 
 
-class _Watch:
+class Watch:
     """Shows how far an experiment has come: a bar on a terminal, else a line for each run."""
 
     def __init__(self, *, silent: bool) -> None:

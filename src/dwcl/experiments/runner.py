@@ -69,9 +69,25 @@ def run_experiment(
     watch : callable
         Told of the beginning and of each run that is over.
     """
+    return run_trials(
+        spec.title, trials(spec), store, jobs=jobs, hours=hours, retry=retry, watch=watch
+    )
+
+
+def run_trials(
+    title: str,
+    wanted: Sequence[Trial],
+    store: Store,
+    *,
+    jobs: int = 1,
+    hours: float | None = None,
+    retry: bool = False,
+    watch: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Run trials under the title of an experiment; see :func:`run_experiment`."""
     deadline = None if hours is None else time.time() + 3600 * hours
-    named = [(trial, key_of(trial)) for trial in trials(spec)]
-    store.enter(spec.title, named)
+    named = [(trial, key_of(trial)) for trial in wanted]
+    store.enter(title, named)
     by_key = {key: trial for trial, key in named}
     over = _over(store, by_key, retry=retry)
     todo = sorted((key for key in by_key if key not in over), key=lambda key: size_of(by_key[key]))

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -37,8 +37,12 @@ from dwcl.experiments.recipes import recipe as find_recipe
 from dwcl.methods.registry import get_method
 from dwcl.methods.settings import check_settings, settings_model
 
+Extra: TypeAlias = Literal["views", "probe", "map"]
+
 RESERVED = {"n_clusters": "'clusters' of the data", "random_state": "'seeds'"}
 """Settings that a specification states elsewhere."""
+SHAPE = "shape:"
+"""What marks drawn data that have the shape of an entry of the catalogue."""
 
 
 class DataChoice(BaseModel):
@@ -47,7 +51,8 @@ class DataChoice(BaseModel):
     Attributes
     ----------
     source : str
-        A file, a folder, or ``catalogue:NAME``.
+        A file, a folder, or ``catalogue:NAME``; ``shape:NAME`` for drawn data of the shape of an
+        entry of the catalogue, which tell time and memory and nothing else.
     name : str
         For tables; by default that of the file or of the catalogue.
     clusters : int or None
@@ -67,8 +72,11 @@ class DataChoice(BaseModel):
     @property
     def title(self) -> str:
         """Return the name for tables."""
-        stem = Path(self.source.removeprefix("catalogue:")).name.split(".")[0]
-        return self.name or stem
+        if self.name:
+            return self.name
+        if self.source.startswith(SHAPE):
+            return f"{self.source.removeprefix(SHAPE)} (shape)"
+        return Path(self.source.removeprefix("catalogue:")).name.split(".")[0]
 
 
 class RunChoice(BaseModel):
@@ -130,6 +138,9 @@ class Trial:
     settings : mapping
         Checked settings without the number of clusters and the seed.
     seed : int
+    extras : tuple of str
+        What is taken down beside the scores: ``views`` (scores of each view's features), ``probe``
+        (the linear probe), ``map`` (the features in the plane).
     """
 
     column: str
@@ -138,6 +149,7 @@ class Trial:
     recipe: str | None
     settings: Mapping[str, Any]
     seed: int
+    extras: tuple[Extra, ...] = ()
 
 
 def read_spec(name_or_path: str) -> Spec:

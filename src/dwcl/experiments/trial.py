@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from threadpoolctl import threadpool_limits
 
 from dwcl.errors import DataError, DwclError
-from dwcl.experiments.spec import DataChoice, Trial
+from dwcl.experiments.extras import EXTRAS
+from dwcl.experiments.spec import SHAPE, DataChoice, Trial
 from dwcl.files import finite
 from dwcl.training.callbacks import Callback, Record
 
@@ -75,8 +76,21 @@ def load(data: DataChoice) -> MultiView:
     """Read a data set; the last two are kept, since runs on one follow each other."""
     from dwcl.data.fetch import resolve
 
+    if data.source.startswith(SHAPE):
+        return _drawn(data.source.removeprefix(SHAPE))
     views = None if data.views is None else list(data.views)
     return resolve(data.source, views=views, labels=data.labels, progress=False)
+
+
+def _drawn(name: str) -> MultiView:
+    """Draw data of the shape of an entry of the catalogue."""
+    from dwcl.data.catalogue import find
+    from dwcl.data.synthetic import make_multiview
+
+    entry = find(name)
+    if entry.n is None or entry.widths is None or entry.classes is None:
+        raise DataError(f"The shape of '{entry.name}' is not known; no data can be drawn like it.")
+    return make_multiview(entry.n, entry.classes, widths=entry.widths, random_state=0)
 
 
 def make_model(trial: Trial, data: MultiView) -> Any:
@@ -100,6 +114,8 @@ def key_of(trial: Trial) -> str:
     data = load(trial.data)
     model = make_model(trial, data)
     identity = {**model._identity(data), "labels": _fingerprint(data), "versions": versions()}
+    if trial.extras:
+        identity["extras"] = sorted(trial.extras)
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
@@ -146,6 +162,7 @@ def run_trial(trial: Trial, key: str, folder: Path, deadline: float | None = Non
         }
         if data.labels is not None:
             facts["scores"] = score_model(model, data.labels)
+            facts |= {name: EXTRAS[name](model, data) for name in trial.extras}
     except OutOfTime:
         return Outcome(key, "stopped")
     except (DwclError, MemoryError, ValueError, RuntimeError) as failure:
