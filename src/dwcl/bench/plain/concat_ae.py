@@ -1,0 +1,110 @@
+"""The pre-training of concat-ae and bsv in plain eager PyTorch: one view after another.
+
+Other plain versions begin with the same auto-encoders and have the same loop over batches, so both
+stand here once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dwcl.bench.plain import Epoch, PlainVersion
+from dwcl.nn import AutoEncoders
+
+_ADAMS: WeakKeyDictionary[nn.Module, torch.optim.Adam] = WeakKeyDictionary()
+
+
+def one_adam(networks: nn.Module, learning_rate: float) -> torch.optim.Adam:
+    """Return the optimiser of some networks, the same one for all of their phases."""
+    if networks not in _ADAMS:
+        _ADAMS[networks] = torch.optim.Adam(networks.parameters(), lr=learning_rate)
+    return _ADAMS[networks]
+
+
+def shuffled(
+    n: int, batch_size: int, generator: torch.Generator, *, drop_last: bool = False
+) -> list[Tensor]:
+    """Deal n positions out to batches in random order; a short last one stays if it is alone."""
+    batches = list(torch.randperm(n, generator=generator).split(batch_size))
+    if drop_last and len(batches) > 1 and len(batches[-1]) < batch_size:
+        batches.pop()
+    return batches
+
+
+def learn(
+    loss: Callable[[Tensor], Tensor], batches: Iterable[Tensor], optimiser: torch.optim.Optimizer
+) -> float:
+    """Take a step on each batch, given by positions, and return the mean loss over the samples."""
+    total, seen = 0.0, 0
+    for index in batches:
+        value = loss(index)
+        optimiser.zero_grad()
+        torch.autograd.backward(value)
+        optimiser.step()
+        total += value.item() * len(index)
+        seen += len(index)
+    return total / seen
+
+
+def pretrain_epochs(
+    networks: AutoEncoders,
+    views: Sequence[Tensor],
+    *,
+    batch_size: int,
+    learning_rate: float,
+    drop_last: bool = False,
+) -> Epoch:
+    """Make an epoch in which auto-encoders learn to reconstruct their views.
+
+    Parameters
+    ----------
+    networks : AutoEncoders
+        With plain layers.
+    views : sequence of Tensor, n × d_v
+        All samples.
+    batch_size, learning_rate
+        As the method has them.
+    drop_last : bool
+        Whether a short last batch is left out.
+    """
+    networks.train()
+    generator = torch.Generator().manual_seed(0)
+    optimiser = one_adam(networks, learning_rate)
+
+    def loss(index: Tensor) -> Tensor:
+        total = torch.zeros(())
+        for autoencoder, view in zip(networks.each(), views, strict=True):
+            x = view[index]
+            total = total + functional.mse_loss(autoencoder.decoder(autoencoder.encoder(x)), x)
+        return total
+
+    def epoch() -> float:
+        batches = shuffled(len(views[0]), batch_size, generator, drop_last=drop_last)
+        return learn(loss, batches, optimiser)
+
+    return epoch
+
+
+def pretrain(model: Any, networks: nn.Module, views: Sequence[Tensor]) -> Epoch:
+    """Make the epoch of pre-training under the settings of a model."""
+    return pretrain_epochs(
+        cast(AutoEncoders, networks),
+        views,
+        batch_size=model.batch_size,
+        learning_rate=model.learning_rate,
+    )
+
+
+def schedule(epochs: int) -> dict[str, Any]:
+    """Pre-train for so many epochs, which is all that these two learn."""
+    return {"pretrain_epochs": epochs}
+
+
+CONCAT_AE = PlainVersion("concat-ae", {"pretrain": pretrain}, schedule)
+BSV = PlainVersion("bsv", {"pretrain": pretrain}, schedule)
