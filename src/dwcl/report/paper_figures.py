@@ -69,6 +69,7 @@ def draw_losses(losses: Mapping[str, Sequence[float]], ends: Sequence[int], titl
         axes.plot(epochs, values, label=name, markevery=every, markersize=4, **style(position))
     for end in ends[:-1]:
         axes.axvline(end + 0.5, color="0.7", linewidth=0.8, linestyle=":")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epoch")
     axes.set_ylabel("contrast of a pair")
     axes.set_title(title, fontsize=10)
