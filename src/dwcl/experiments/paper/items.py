@@ -56,8 +56,8 @@ class Variant(_Record):
 
     @model_validator(mode="before")
     @classmethod
-    def _is_its_method(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return {"method": given.get("name"), **given}
+    def _is_its_method(cls, given: Any) -> Any:
+        return {"method": given.get("name"), **given} if isinstance(given, dict) else given
 
 
 class Axis(_Record):
