@@ -109,3 +109,11 @@ def test_a_name_that_is_nothing_is_answered_with_the_nearest() -> None:
 def test_a_file_is_read(tmp_path: Path, tiny: str) -> None:
     (tmp_path / "mine.toml").write_text(tiny)
     assert read_spec(str(tmp_path / "mine.toml")) == parse_spec(tiny, "here")
+
+
+def test_a_data_set_may_have_seeds_of_its_own() -> None:
+    text = HEAD + (
+        'data = ["a.csv", { source = "b.csv", seeds = [3, 3, 4] }]\n[[runs]]\nmethod = "kmeans"\n'
+    )
+    found = trials(parse_spec(text, "here"))
+    assert [(trial.data.title, trial.seed) for trial in found] == [("a", 0), ("b", 3), ("b", 4)]

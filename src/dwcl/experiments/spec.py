@@ -59,6 +59,8 @@ class DataChoice(BaseModel):
         Number of clusters; None for as many as there are label values.
     views, labels : tuple of str or None, str or None
         As for :func:`dwcl.read`.
+    seeds : tuple of int or None
+        Instead of the experiment's: large data may have fewer.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -68,6 +70,7 @@ class DataChoice(BaseModel):
     clusters: int | None = Field(default=None, ge=2)
     views: tuple[str, ...] | None = None
     labels: str | None = None
+    seeds: tuple[int, ...] | None = Field(default=None, min_length=1)
 
     @property
     def title(self) -> str:
@@ -215,7 +218,7 @@ def trials(spec: Spec) -> list[Trial]:
                 columns[column] = (run.method, settings)
                 found += [
                     Trial(column, data, run.method, recipe, settings, seed)
-                    for seed in dict.fromkeys(spec.seeds)
+                    for seed in dict.fromkeys(data.seeds or spec.seeds)
                 ]
     return found
 
