@@ -89,8 +89,7 @@ def test_the_command_measures_and_prints_json() -> None:
 
 @pytest.mark.slow
 def test_a_fit_on_more_data_than_memory_stays_within_its_bound(tmp_path: Path) -> None:
-    # A third of CIFAR10's samples: 2.1 GB, whose shuffled copy would double it.
-    n_samples, widths = 20_000, memory.CIFAR10[1]
-    write_views(tmp_path / "views", n_samples, widths)
+    # 6.3 GB, whose shuffled copy would double them.
+    write_views(tmp_path / "views", *memory.CIFAR10)
     found = memory._in_process("fit", str(tmp_path / "views"), "1", "None")
     assert found["peak"] < memory.PEAK_TARGET

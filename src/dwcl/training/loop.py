@@ -121,6 +121,7 @@ class Trainer:
                     self.save()
         for parameter in self.networks.parameters():
             parameter.grad = None
+        release_memory()  # gradients and windows: what comes between phases needs room of its own
         self._results.pop(_REFRESHED, None)
         self._position = Position(phases_over=(*self._position.phases_over, name))
         self.save()
