@@ -11,9 +11,10 @@ from dwcl.bench.methods import Turns, take_turns
 from dwcl.bench.plain import get_plain
 from dwcl.bench.plain.cvcl import column_contrast, negative_entropy, sharpened
 
-# Weights far from the usual ones, so that no term is lost beside another.
+# Weights far from the usual ones, so that no term is lost beside another, and enough units that
+# some of them are alive.
 TINY: dict[str, Any] = {
-    "encoder": (6,), "latent": 5, "classifier": 7, "learning_rate": 1e-2,
+    "encoder": (24,), "latent": 12, "classifier": 12, "learning_rate": 1e-2,
     "contrast_weight": 0.7, "entropy_weight": 0.4, "precision": "fp32", "threads": 1,
 }  # fmt: skip
 

@@ -52,6 +52,16 @@ def test_both_come_to_the_same_losses(
     agree(take_turns(get_plain("dealmvc"), n, widths, epochs=5, settings=settings))
 
 
+def test_the_same_pairs_are_held_against_the_whole() -> None:
+    """Of few samples, as far as they have learnt here, graphs differ; of six pairs four count."""
+    settings = TINY | {"n_clusters": 2, "threshold": 0.5, "learning_rate": 5e-2, "batch_size": 64}
+    plain, widths = get_plain("dealmvc"), (4, 3, 5, 2)
+    agree(take_turns(plain, 6, widths, epochs=5, settings=settings))
+    changed = settings | {"consistency_pairs": "all"}
+    ours, theirs = take_turns(plain, 6, widths, epochs=5, settings=changed).losses["calibrate"][-1]
+    assert ours != pytest.approx(theirs, rel=1e-3)
+
+
 @pytest.mark.parametrize("widths", [(4, 3), (4, 3, 5)])
 def test_weights_fade_in_each_epoch_alike(
     widths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
