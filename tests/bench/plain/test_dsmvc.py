@@ -32,7 +32,7 @@ def plain_networks(model: DSMVC, widths: Sequence[int]) -> nn.Module:
 
 
 def test_the_loss_by_hand() -> None:
-    """The figures of three samples in one dimension, and of samples at two places."""
+    """Three samples in one dimension, four at two places, and all of these in one cluster."""
     h = torch.tensor([[0.0], [1.0], [3.0]])
     q = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
     assert float(clustering_loss(h, q, 0.15)) == pytest.approx(
@@ -41,6 +41,8 @@ def test_the_loss_by_hand() -> None:
     h = torch.tensor([[0.0, 0.0], [0.0, 0.0], [2.0, 0.0], [2.0, 0.0]])
     q = torch.eye(2).repeat_interleave(2, 0)
     assert float(clustering_loss(h, q, 0.15)) == pytest.approx(1 / 3 + 1 / math.cosh(2), rel=1e-5)
+    alike = torch.tensor([[1.0, 0.0]]).expand(4, 2)
+    assert float(clustering_loss(h, alike, 0.15)) == pytest.approx(3.0, rel=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(3))
