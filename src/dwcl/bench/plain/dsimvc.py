@@ -248,4 +248,6 @@ def schedule(epochs: int) -> dict[str, Any]:
     return {"pretrain_epochs": epochs, "steps": STEPS * epochs}
 
 
+# The data of the measurement have no gaps; where there are some, ``neighbours-pretrain`` and
+# ``neighbours`` are phases too, and a step of ``cluster`` is another one.
 PLAIN = PlainVersion("dsimvc", {"pretrain": pretrain, "cluster": cluster}, schedule)
