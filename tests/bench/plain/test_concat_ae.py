@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from dwcl.bench.methods import take_turns
 from dwcl.bench.plain import get_plain, in_plain_layers
-from dwcl.bench.plain.concat_ae import learn, one_adam, pretrain_epochs, shuffled
+from dwcl.bench.plain.concat_ae import pretrain_epochs
 from dwcl.nn import AutoEncoders
 
 TINY: dict[str, Any] = {
@@ -48,37 +47,3 @@ def test_short_batches_count_by_their_samples() -> None:
         for b in (10, 4)
     )
     assert whole == pytest.approx(parts, rel=1e-6)
-
-
-def test_a_short_batch_is_left_out_where_it_is_asked_for_and_not_alone() -> None:
-    generator = torch.Generator().manual_seed(0)
-    assert [len(b) for b in shuffled(10, 4, generator)] == [4, 4, 2]
-    assert [len(b) for b in shuffled(10, 4, generator, drop_last=True)] == [4, 4]
-    assert [len(b) for b in shuffled(8, 4, generator, drop_last=True)] == [4, 4]
-    assert [len(b) for b in shuffled(3, 4, generator, drop_last=True)] == [3]
-    once, again = (torch.cat(shuffled(10, 4, generator)) for _ in range(2))
-    assert sorted(once.tolist()) == sorted(again.tolist()) == list(range(10))
-    assert not torch.equal(once, again)
-
-
-def test_each_batch_is_a_step_and_all_of_them_are_the_mean() -> None:
-    """With Adam's rate of 1, a parameter's first step is 1 against its gradient."""
-    value = nn.Parameter(torch.tensor(4.0))
-    optimiser = torch.optim.Adam([value], lr=1.0)
-    batches = [torch.arange(3), torch.arange(1)]
-    seen = []
-
-    def loss(index: torch.Tensor) -> torch.Tensor:
-        seen.append(value.item())
-        return value * 2
-
-    mean = learn(loss, batches, optimiser)
-    assert seen == pytest.approx([4.0, 3.0])
-    assert mean == pytest.approx((3 * 8.0 + 1 * 6.0) / 4)
-    assert value.item() == pytest.approx(2.0)
-
-
-def test_an_optimiser_belongs_to_its_networks() -> None:
-    one, other = autoencoders((3,)), autoencoders((3,))
-    assert one_adam(one, 0.1) is one_adam(one, 0.1)
-    assert one_adam(one, 0.1) is not one_adam(other, 0.1)

@@ -9,7 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dwcl.bench.plain._parts import adam, in_batches, partner_contrast
+from dwcl.bench.plain._parts import (
+    adam,
+    in_batches,
+    learn,
+    partner_contrast,
+    shuffled,
+    squared_distances,
+)
 
 TURNED = [[3**0.5 / 2, 0.5], [-0.5, 3**0.5 / 2]]
 
@@ -56,3 +63,39 @@ def test_a_short_batch_is_left_out_where_there_are_others(n: int, sizes: list[in
     first, second = torch.cat(seen[: len(sizes)]), torch.cat(seen[len(sizes) :])
     assert len(first.unique()) == sum(sizes)
     assert not torch.equal(first, second)  # shuffled anew
+
+
+def test_positions_are_dealt_out_anew_each_time() -> None:
+    generator = torch.Generator().manual_seed(0)
+    assert [len(b) for b in shuffled(10, 4, generator)] == [4, 4, 2]
+    assert [len(b) for b in shuffled(10, 4, generator, drop_last=True)] == [4, 4]
+    assert [len(b) for b in shuffled(8, 4, generator, drop_last=True)] == [4, 4]
+    assert [len(b) for b in shuffled(3, 4, generator, drop_last=True)] == [3]
+    once, again = (torch.cat(shuffled(10, 4, generator)) for _ in range(2))
+    assert sorted(once.tolist()) == sorted(again.tolist()) == list(range(10))
+    assert not torch.equal(once, again)
+
+
+def test_each_batch_is_a_step_and_all_of_them_are_the_mean() -> None:
+    """With Adam's rate of 1, a parameter's first step is 1 against its gradient."""
+    value = nn.Parameter(torch.tensor(4.0))
+    optimiser = torch.optim.Adam([value], lr=1.0)
+    batches = [torch.arange(3), torch.arange(1)]
+    seen = []
+
+    def loss(index: torch.Tensor) -> torch.Tensor:
+        seen.append(value.item())
+        return value * 2
+
+    mean = learn(loss, batches, optimiser)
+    assert seen == pytest.approx([4.0, 3.0])
+    assert mean == pytest.approx((3 * 8.0 + 1 * 6.0) / 4)
+    assert value.item() == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_are_those_of_the_differences(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    x, y = (torch.randn(n, 3, generator=generator) for n in (5, 4))
+    expected = (x[:, None] - y).square().sum(2)
+    torch.testing.assert_close(squared_distances(x, y), expected, rtol=1e-4, atol=1e-5)

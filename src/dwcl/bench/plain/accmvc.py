@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dwcl.bench.plain import Epoch, PlainVersion
-from dwcl.bench.plain.concat_ae import learn, one_adam, pretrain_epochs, shuffled
+from dwcl.bench.plain._parts import adam, learn, shuffled, squared_distances
+from dwcl.bench.plain.concat_ae import pretrain_epochs
 from dwcl.methods.accmvc import ACCMVC, AnchorNetworks
 
 
 def transitions(f: Tensor, neighbours: int, guard: float) -> Tensor:
     """Probabilities (b × b) of rows among their neighbours, in closed form."""
-    squares = (f * f).sum(1)
-    distances = (squares[:, None] + squares - 2 * f @ f.T).clamp(min=0)
+    distances = squared_distances(f, f)
     least = distances.topk(neighbours + 1, dim=1, largest=False).values
     bound = least[:, neighbours, None] + guard
     room = neighbours * bound - least[:, :neighbours].sum(1, keepdim=True)
@@ -64,7 +64,7 @@ class PlainACCMVC:
         self._epochs_over += 1
         n, b = len(self.views[0]), self.model.batch_size
         batches = shuffled(n, b, self._generator, drop_last=True)
-        optimiser = one_adam(self.networks, self.model.learning_rate)
+        optimiser = adam(self.networks, self.model.learning_rate)
         return learn(
             lambda i: self.loss([view[i] for view in self.views], dropout), batches, optimiser
         )

@@ -1,55 +1,20 @@
 """The pre-training of concat-ae and bsv in plain eager PyTorch: one view after another.
 
-Other plain versions begin with the same auto-encoders and have the same loop over batches, so both
-stand here once.
+Other plain versions begin with the same auto-encoders, so their epoch stands here once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dwcl.bench.plain import Epoch, PlainVersion
+from dwcl.bench.plain._parts import adam, learn, shuffled
 from dwcl.nn import AutoEncoders
-
-_ADAMS: WeakKeyDictionary[nn.Module, torch.optim.Adam] = WeakKeyDictionary()
-
-
-def one_adam(networks: nn.Module, learning_rate: float) -> torch.optim.Adam:
-    """Return the optimiser of some networks, the same one for all of their phases."""
-    if networks not in _ADAMS:
-        _ADAMS[networks] = torch.optim.Adam(networks.parameters(), lr=learning_rate)
-    return _ADAMS[networks]
-
-
-def shuffled(
-    n: int, batch_size: int, generator: torch.Generator, *, drop_last: bool = False
-) -> list[Tensor]:
-    """Deal n positions out to batches in random order; a short last one stays if it is alone."""
-    batches = list(torch.randperm(n, generator=generator).split(batch_size))
-    if drop_last and len(batches) > 1 and len(batches[-1]) < batch_size:
-        batches.pop()
-    return batches
-
-
-def learn(
-    loss: Callable[[Tensor], Tensor], batches: Iterable[Tensor], optimiser: torch.optim.Optimizer
-) -> float:
-    """Take a step on each batch, given by positions, and return the mean loss over the samples."""
-    total, seen = 0.0, 0
-    for index in batches:
-        value = loss(index)
-        optimiser.zero_grad()
-        torch.autograd.backward(value)
-        optimiser.step()
-        total += value.item() * len(index)
-        seen += len(index)
-    return total / seen
 
 
 def pretrain_epochs(
@@ -75,7 +40,7 @@ def pretrain_epochs(
     """
     networks.train()
     generator = torch.Generator().manual_seed(0)
-    optimiser = one_adam(networks, learning_rate)
+    optimiser = adam(networks, learning_rate)
 
     def loss(index: Tensor) -> Tensor:
         total = torch.zeros(())

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dwcl.bench.plain import Epoch, PlainVersion
-from dwcl.bench.plain.concat_ae import learn, one_adam, pretrain, shuffled
+from dwcl.bench.plain._parts import adam, learn, shuffled
+from dwcl.bench.plain.concat_ae import pretrain
 from dwcl.bench.plain.dsmvc import weighted_mean
 from dwcl.methods.dcmvc import DCMVC, FusedNetworks
 
@@ -131,7 +132,7 @@ class PlainDCMVC:
         codes = self.common_codes()
         labels = cosine_kmeans(codes, self.model.n_clusters, self.model.n_init, starts)
         batches = shuffled(len(codes), self.model.batch_size, self._generator)
-        optimiser = one_adam(self.networks, self.model.learning_rate)
+        optimiser = adam(self.networks, self.model.learning_rate)
         return learn(lambda index: self.loss(index, labels[index]), batches, optimiser)
 
     @torch.no_grad()

@@ -13,7 +13,8 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from dwcl.bench.plain import Epoch, PlainVersion
-from dwcl.bench.plain.concat_ae import learn, one_adam, pretrain_epochs, shuffled
+from dwcl.bench.plain._parts import adam, learn, shuffled
+from dwcl.bench.plain.concat_ae import pretrain_epochs
 from dwcl.methods.dsimvc import DSIMVC
 from dwcl.nn import SharedHeads
 
@@ -224,7 +225,7 @@ def neighbours(model: Any, networks: Any, views: Sequence[Tensor]) -> Epoch:
     """Make the epoch in which these learn by contrast, with features of length 1."""
     complete = complete_samples(views)
     learning = Model(networks.neighbours).train()
-    optimiser = one_adam(networks.neighbours, model.learning_rate)
+    optimiser = adam(networks.neighbours, model.learning_rate)
     generator = torch.Generator().manual_seed(0)
 
     def loss(index: Tensor) -> Tensor:

@@ -9,16 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from dwcl.bench.plain import Epoch, PlainVersion
-from dwcl.bench.plain.concat_ae import learn, shuffled
+from dwcl.bench.plain._parts import learn, shuffled, squared_distances
 from dwcl.methods.dsmvc import DSMVC
 
 LEAST = 1e-9
-
-
-def squared_distances(x: Tensor, y: Tensor) -> Tensor:
-    """Squared distances (b × c) of rows (b × d and c × d), from their products."""
-    lengths = (x * x).sum(1)[:, None] + (y * y).sum(1)
-    return (lengths - 2 * x @ y.T).clamp(min=0)
 
 
 def divergence(weights: Tensor, kernel: Tensor) -> Tensor:

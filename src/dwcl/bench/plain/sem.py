@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dwcl.bench.plain import Epoch, PlainVersion
+from dwcl.bench.plain._parts import learn, shuffled
 from dwcl.nn import ViewNetworks
 
 
@@ -61,14 +62,8 @@ class PlainSEM:
     def epoch(self) -> float:
         """Learn from all samples once, with an optimiser of its own; returns the mean loss."""
         optimiser = torch.optim.Adam(self.networks.parameters(), lr=self.learning_rate)
-        n, total = len(self.views[0]), 0.0
-        for index in torch.randperm(n, generator=self._generator).split(self.batch_size):
-            loss = self._loss([view[index] for view in self.views])
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            total += loss.item() * len(index)
-        return total / n
+        batches = shuffled(len(self.views[0]), self.batch_size, self._generator)
+        return learn(lambda i: self._loss([view[i] for view in self.views]), batches, optimiser)
 
     def _loss(self, xs: Sequence[Tensor]) -> Tensor:
         loss = torch.zeros(())
